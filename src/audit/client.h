@@ -11,6 +11,11 @@
 #include "audit/event.h"
 #include "event/loop.h"
 
+/* Descriptors of bulkhead-audit at its start: one socket for each source, and the sandbox's folder. Arguments: none. It ends when both sockets are closed. */
+#define AUDIT_SUPERVISOR_FD 3
+#define AUDIT_GATE_FD 4
+#define AUDIT_DIR_FD 5
+
 #define AUDIT_BLOB_MAX (128u * 1024u)
 #define AUDIT_MESSAGE_MAX (256u * 1024u)
 #define AUDIT_PENDING_MAX (4u * 1024u * 1024u) /* bytes sent and not yet answered; more waits in the caller: see audit_client_room */

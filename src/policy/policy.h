@@ -106,6 +106,9 @@ int policy_add_mount(struct policy *p, const char *source, const char *target, e
 char *policy_to_json(const struct policy *p);
 void policy_seal(struct policy *p);
 
+/* Reads back exactly what policy_to_json wrote (the gate gets its policy so); strict: anything else is ERR_INVALID. Ceiling POLICY_TEXT_MAX * 4. */
+struct policy *policy_from_json(const char *text, size_t len, struct err *err);
+
 /* ---- decisions ---- */
 
 struct verdict {

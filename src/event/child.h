@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -27,6 +28,8 @@ struct child_spec {
 int child_start(const struct child_spec *spec, pid_t *ret_pid, int *ret_pidfd, struct err *err);
 /* Waits (blocking) and reaps through the pidfd. *ret_status as from waitpid. 0 or -errno. */
 int child_wait(int pidfd, int *ret_status);
+/* As child_wait, but gives up after timeout_ns: false when it still runs. */
+bool child_wait_bounded(int pidfd, uint64_t timeout_ns, int *ret_status);
 /* Path of a sibling program: $BULKHEAD_LIBEXEC/name, else the folder of /proc/self/exe, else the compiled-in libexec folder.
  * $BULKHEAD_LIBEXEC is ignored when running set-id. Free with mem_free; NULL + err when not there. */
 char *child_find_program(const char *name, struct err *err);

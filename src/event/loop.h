@@ -20,9 +20,12 @@ enum { LOOP_READ = 1, LOOP_WRITE = 2 }; /* interest and readiness bits; errors a
 typedef void (*loop_io_fn)(void *ctx, int fd, int ready);
 typedef void (*loop_timer_fn)(void *ctx);
 
+/* Never NULL: without a loop the process ends with status 125. Also ignores SIGPIPE, process-wide: a peer that closes its end is an error
+ * code (EPIPE) here, never a death. child_start gives children the default back. */
 struct loop *loop_new(void);
-void loop_free(struct loop *loop);
-/* Runs until loop_quit or until no source is left. Returns the value given to loop_quit, else 0. */
+void loop_free(struct loop *loop); /* accepts NULL; remove all sources before */
+/* Runs until loop_quit or until nothing is left that could ever happen (parked sources and stopped timers don't count). Returns the value
+ * given to loop_quit, else 0. */
 int loop_run(struct loop *loop);
 /* Handles what is ready now without waiting; for tests and for teardown paths. */
 void loop_run_once(struct loop *loop, bool wait);
@@ -39,7 +42,9 @@ void loop_timer_set(struct loop_timer *t, uint64_t after_ns, uint64_t repeat_ns)
 void loop_timer_stop(struct loop_timer *t);
 struct loop_timer *loop_timer_free(struct loop_timer *t); /* accepts NULL; returns NULL */
 
-/* Calls fn once, from the loop, after the current callback returned. */
+/* Calls fn once, from the loop, after the callbacks of the events at hand and before the loop waits again. */
 void loop_defer(struct loop *loop, loop_timer_fn fn, void *ctx);
+/* Forgets the deferred calls of (fn, ctx) that were not made yet: to be used before ctx is freed. */
+void loop_defer_cancel(struct loop *loop, loop_timer_fn fn, void *ctx);
 /* Blocks the given signals and returns a signalfd (close-on-exec, non-blocking), or -1. List ends with 0. */
 int loop_signalfd(struct err *err, int first_signal, ...);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/bulkhead/run-report.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "audit/text.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+enum { STATUS_TIME = 124, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_LIMIT = 137 };
+
+void run_report_denied(struct run_report *r, const struct sandbox_denial *d)
+{
+	for (unsigned i = 0; i < r->n_denials; i++)
+		if (r->denials[i].port == d->port && r->denials[i].reason == d->reason && str_eq(r->denials[i].host, d->host)) {
+			r->denials[i].count++;
+			return;
+		}
+	if (r->n_denials == RUN_DENIALS_SHOWN) {
+		r->denials_beyond++;
+		return;
+	}
+	snprintf(r->denials[r->n_denials].host, sizeof(r->denials[0].host), "%s", d->host);
+	r->denials[r->n_denials].port = d->port;
+	r->denials[r->n_denials].reason = d->reason;
+	r->denials[r->n_denials++].count = 1;
+}
+
+static bool limit_seen(const struct sandbox_result *s, enum reason limit)
+{
+	return s->limits_hit & (1u << (limit - REASON_LIMIT_MEMORY));
+}
+
+/* The kernel's out-of-memory killer took the command itself. */
+static bool killed_for_memory(const struct run_report *r, const struct sandbox_result *s)
+{
+	return limit_seen(s, REASON_LIMIT_MEMORY) && r->executed && r->exec.started && !r->exec.lost && WIFSIGNALED(r->exec.wait_status) &&
+		WTERMSIG(r->exec.wait_status) == SIGKILL;
+}
+
+static int status_of_exec(const struct execution_result *e)
+{
+	if (!e->started)
+		return e->exec_error == ENOENT || e->exec_error == ENOTDIR ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+	return WIFSIGNALED(e->wait_status) ? 128 + WTERMSIG(e->wait_status) : WEXITSTATUS(e->wait_status);
+}
+
+int run_report_status(const struct run_report *r, const struct sandbox_result *s)
+{
+	switch (s->end_reason) {
+	case REASON_LIMIT_TIME:
+	case REASON_LIMIT_IDLE:
+		return STATUS_TIME;
+	case REASON_LIMIT_MEMORY:
+	case REASON_LIMIT_OUTPUT:
+	case REASON_KILLED:
+		return STATUS_LIMIT;
+	default:
+		break;
+	}
+	if (s->failed || !r->executed || r->exec.lost)
+		return EXIT_FAILED;
+	return killed_for_memory(r, s) ? STATUS_LIMIT : status_of_exec(&r->exec);
+}
+
+static void print_reason(enum reason reason)
+{
+	struct err err;
+	err_set(&err, ERR_LIMIT, "%s: %s", reason_name(reason), reason_text(reason));
+	err_print("bulkhead run", &err);
+}
+
+static void print_limits(const struct sandbox_result *s)
+{
+	for (enum reason l = REASON_LIMIT_MEMORY; l <= REASON_LIMIT_OUTPUT; l++)
+		if (limit_seen(s, l))
+			print_reason(l);
+	if (s->end_reason == REASON_KILLED)
+		print_reason(REASON_KILLED);
+}
+
+static void print_not_started(const struct run_report *r, char *const *argv)
+{
+	struct err err;
+	char name[512];
+	text_escape(argv[0], strlen(argv[0]), name, sizeof(name));
+	if (r->exec.exec_error == ENOENT)
+		err_set(&err, ERR_NOT_FOUND, "there is no command \"%s\" in the sandbox; it sees this machine's /usr and the working copy, with PATH as in --env", name);
+	else
+		err_sys(&err, r->exec.exec_error, "cannot execute \"%s\" in the sandbox", name);
+	err_print("bulkhead run", &err);
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void print_line(const struct sandbox_result *s, int status)
+{
+	char time_text[TEXT_SIZE_MAX], line[512];
+	uint64_t files = s->files_added + s->files_modified + s->files_deleted;
+	int n = snprintf(line, sizeof(line), "bulkhead: %s %s %s, exit %d, %llu file%s changed", s->id, isolation_level_name(s->level),
+		text_format_duration(s->total_ns, time_text), status, (unsigned long long)files, plural(files));
+	if (s->files_flagged)
+		n += snprintf(line + n, sizeof(line) - (size_t)n, " (%llu flagged)", (unsigned long long)s->files_flagged);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, ", egress %llu allowed %llu denied", (unsigned long long)s->egress_allowed,
+		(unsigned long long)s->egress_denied);
+	if (s->syscalls_denied)
+		n += snprintf(line + n, sizeof(line) - (size_t)n, ", %llu system call%s refused", (unsigned long long)s->syscalls_denied,
+			plural(s->syscalls_denied));
+	if (files)
+		n += snprintf(line + n, sizeof(line) - (size_t)n, "; bulkhead diff %s", s->id);
+	line[n++] = '\n';
+	fd_write_full(STDERR_FILENO, line, (size_t)n);
+}
+
+static json_t *denials_json(const struct run_report *r)
+{
+	json_t *a = json_array();
+	for (unsigned i = 0; i < r->n_denials; i++)
+		json_array_append_new(a, json_pack("{s:o,s:i,s:s,s:I}", "host", audit_text_json(r->denials[i].host, strlen(r->denials[i].host)), "port",
+			(int)r->denials[i].port, "reason", reason_name(r->denials[i].reason), "count", (json_int_t)r->denials[i].count));
+	return a;
+}
+
+static json_t *limits_json(const struct sandbox_result *s)
+{
+	json_t *a = json_array();
+	for (enum reason l = REASON_LIMIT_MEMORY; l <= REASON_LIMIT_OUTPUT; l++)
+		if (limit_seen(s, l))
+			json_array_append_new(a, json_string(reason_name(l)));
+	return a;
+}
+
+static void print_json(const struct run_report *r, const struct sandbox_result *s, int status)
+{
+	json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:b,s:I,s:I,s:o,s:o}", "id", s->id, "level", isolation_level_name(s->level), "exit_status", status, "reason",
+		reason_name(s->end_reason), "clean", s->clean, "ready_ns", (json_int_t)s->ready_after_ns, "total_ns", (json_int_t)s->total_ns, "limits",
+		limits_json(s), "denials", denials_json(r));
+	json_object_set_new(o, "denial_kinds_not_listed", json_integer((json_int_t)r->denials_beyond));
+	json_object_set_new(o, "files", json_pack("{s:I,s:I,s:I,s:I,s:I}", "added", (json_int_t)s->files_added, "modified", (json_int_t)s->files_modified,
+		"deleted", (json_int_t)s->files_deleted, "flagged", (json_int_t)s->files_flagged, "bytes", (json_int_t)s->files_bytes));
+	json_object_set_new(o, "egress", json_pack("{s:I,s:I,s:I,s:I}", "allowed", (json_int_t)s->egress_allowed, "denied", (json_int_t)s->egress_denied,
+		"bytes_up", (json_int_t)s->egress_bytes_up, "bytes_down", (json_int_t)s->egress_bytes_down));
+	json_object_set_new(o, "usage", json_pack("{s:I,s:I,s:I,s:I}", "cpu_ns", (json_int_t)s->cpu_ns, "memory_peak", (json_int_t)s->memory_peak,
+		"output_bytes", (json_int_t)r->exec.output_bytes, "syscalls_denied", (json_int_t)s->syscalls_denied));
+	if (s->failed)
+		json_object_set_new(o, "error", json_pack("{s:s,s:o}", "code", err_code_name(s->err.code), "text",
+			audit_text_json(s->err.text, strlen(s->err.text))));
+	char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+	json_decref(o);
+	if (!text)
+		return;
+	fd_write_full(STDERR_FILENO, text, strlen(text));
+	fd_write_full(STDERR_FILENO, "\n", 1);
+	free(text);
+}
+
+void run_report_print(const struct run_report *r, const struct sandbox_result *s, const struct globals *g, char *const *argv, int status)
+{
+	print_limits(s);
+	if (s->failed)
+		err_print("bulkhead run", &s->err);
+	else if (r->executed && !r->exec.started && !r->exec.lost)
+		print_not_started(r, argv);
+	if (g->json)
+		print_json(r, s, status);
+	else if (!g->quiet)
+		print_line(s, status);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/bulkhead/terminal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+static struct termios saved;
+static bool is_raw;
+
+bool terminal_interactive(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+void terminal_raw(void)
+{
+	struct termios t;
+	if (tcgetattr(STDIN_FILENO, &saved) < 0)
+		return;
+	t = saved;
+	cfmakeraw(&t);
+	is_raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &t) == 0;
+}
+
+void terminal_restore(void)
+{
+	if (is_raw)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &saved);
+	is_raw = false;
+}
+
+void terminal_size(uint16_t *ret_rows, uint16_t *ret_columns)
+{
+	struct winsize w = { 0 };
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_row == 0 || w.ws_col == 0)
+		w = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	*ret_rows = w.ws_row;
+	*ret_columns = w.ws_col;
+}
+
+/* O_NONBLOCK belongs to the open file, which the shell and its other children share: pipes and terminals are opened anew. A regular file must keep its
+ * offset and never blocks; a socket can't be opened anew. */
+int terminal_own_fd(int fd, int flags)
+{
+	char path[32];
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -1;
+	if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		int own = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		if (own >= 0)
+			return own;
+	}
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits as seen by the supervisor. Time, idle time and output are enforced here. Memory, processes, disk and open files are enforced by the kernel, which tells nobody:
+ * counters are sampled, so that reaching a limit has a typed reason on stderr and on the record.
+ *
+ * Idle means: no byte on the pipe and less than 1 % of one cpu used in the box since the last sample, for the whole idle time. A busy box is not idle.
+ */
+#include "sandbox/internal.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#define SAMPLE_FIRST_NS (20 * NS_PER_MS)
+#define SAMPLE_NS (100 * NS_PER_MS)
+#define PROCESSES_LOOKED_AT 4096
+
+struct limit_watch {
+	struct sandbox *sandbox;
+	struct loop_timer *wall, *sample;
+	uint64_t last_cpu_ns, last_activity, idle_since_ns, last_sample_ns;
+	uint64_t oom_kills, pids_denied;
+};
+
+static unsigned limit_bit(enum reason limit)
+{
+	return 1u << (limit - REASON_LIMIT_MEMORY);
+}
+
+/* Told once for each kind; `ends`: the sandbox ends because of it. */
+void limit_hit(struct sandbox *s, enum reason limit, uint64_t value, bool ends)
+{
+	if (s->phase == SB_ENDED || (s->result.limits_hit & limit_bit(limit)))
+		return;
+	s->result.limits_hit |= limit_bit(limit);
+	events_limit(s, limit, value, ends);
+	if (s->ops.on_limit)
+		s->ops.on_limit(s->ctx, limit);
+	if (ends)
+		sandbox_end(s, limit);
+}
+
+bool limit_watch_output(struct sandbox *s, uint64_t *len)
+{
+	uint64_t limit = s->spec.limits.output;
+	uint64_t left = limit == POLICY_UNLIMITED ? UINT64_MAX : limit - s->output_total;
+	bool fits = *len <= left;
+	if (!fits)
+		*len = left;
+	s->output_total += *len;
+	return fits;
+}
+
+static void on_wall(void *ctx)
+{
+	struct limit_watch *w = ctx;
+	limit_hit(w->sandbox, REASON_LIMIT_TIME, w->sandbox->spec.limits.timeout_ns, true);
+}
+
+static void sample_cgroup(struct limit_watch *w, struct cgroup_usage *u)
+{
+	struct sandbox *s = w->sandbox;
+	if (u->oom_kills > w->oom_kills)
+		limit_hit(s, REASON_LIMIT_MEMORY, s->spec.limits.memory, false);
+	if (u->pids_denied > w->pids_denied)
+		limit_hit(s, REASON_LIMIT_PROCESSES, s->spec.limits.processes, false);
+	w->oom_kills = u->oom_kills;
+	w->pids_denied = u->pids_denied;
+	s->result.cpu_ns = u->cpu_ns;
+	if (u->memory_peak > s->result.memory_peak)
+		s->result.memory_peak = u->memory_peak;
+}
+
+static void sample_disk(struct limit_watch *w)
+{
+	struct statfs fs;
+	struct sandbox *s = w->sandbox;
+	if (s->spec.limits.disk == POLICY_UNLIMITED || s->box.upper_fd < 0 || fstatfs(s->box.upper_fd, &fs) < 0)
+		return;
+	if (fs.f_bfree == 0 || (fs.f_files > 0 && fs.f_ffree == 0))
+		limit_hit(s, REASON_LIMIT_DISK, s->spec.limits.disk, false);
+}
+
+/* Linux 6.2 and later give the number of open descriptors as the size of /proc/PID/fd; before, they are counted up to the limit. */
+static bool at_open_files_limit(pid_t pid, uint64_t limit)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	if (stat(path, &st) == 0 && st.st_size > 0)
+		return (uint64_t)st.st_size >= limit;
+	DIR *d = opendir(path);
+	uint64_t n = 0;
+	if (!d)
+		return false;
+	while (n < limit + 2 && readdir(d))
+		n++;
+	closedir(d);
+	return n >= limit + 2;
+}
+
+/* Descends from the box's pid 1 through /proc/PID/task/PID/children. */
+static void sample_open_files(struct limit_watch *w)
+{
+	struct sandbox *s = w->sandbox;
+	uint64_t limit = s->spec.limits.open_files;
+	cleanup_free pid_t *queue = NULL;
+	size_t n = 0;
+	if (limit == POLICY_UNLIMITED || s->box.pid <= 0 || (s->result.limits_hit & limit_bit(REASON_LIMIT_OPEN_FILES)))
+		return;
+	queue = mem_alloc_array(PROCESSES_LOOKED_AT, sizeof(*queue));
+	queue[n++] = s->box.pid;
+	for (size_t i = 0; i < n; i++) {
+		char path[64], *text = NULL;
+		size_t len;
+		if (i > 0 && at_open_files_limit(queue[i], limit)) {
+			limit_hit(s, REASON_LIMIT_OPEN_FILES, limit, false);
+			return;
+		}
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)queue[i], (int)queue[i]);
+		if (fd_read_file_at(AT_FDCWD, path, 1024 * 1024, &text, &len, NULL) < 0)
+			continue;
+		char *save = NULL;
+		for (char *t = strtok_r(text, " \n", &save); t && n < PROCESSES_LOOKED_AT; t = strtok_r(NULL, " \n", &save))
+			queue[n++] = (pid_t)atoi(t);
+		mem_free(text);
+	}
+}
+
+static void sample_idle(struct limit_watch *w, uint64_t cpu_ns)
+{
+	struct sandbox *s = w->sandbox;
+	uint64_t now = time_monotonic_ns(), activity = s->mux ? mux_activity(s->mux) : 0;
+	bool busy = activity != w->last_activity || (cpu_ns - w->last_cpu_ns) * 100 > now - w->last_sample_ns;
+	w->last_activity = activity;
+	w->last_cpu_ns = cpu_ns;
+	w->last_sample_ns = now;
+	if (busy || w->idle_since_ns == 0)
+		w->idle_since_ns = now;
+	if (s->spec.limits.idle_ns != POLICY_UNLIMITED && now - w->idle_since_ns >= s->spec.limits.idle_ns)
+		limit_hit(s, REASON_LIMIT_IDLE, s->spec.limits.idle_ns, true);
+}
+
+void limit_watch_sample(struct limit_watch *w)
+{
+	struct sandbox *s = w->sandbox;
+	struct cgroup_usage u = { 0 };
+	if (!s->have_box)
+		return;
+	if (s->box.cgroup && cgroup_usage(s->box.cgroup, &u, NULL) == 0)
+		sample_cgroup(w, &u);
+	sample_disk(w);
+	if (s->phase != SB_READY)
+		return;
+	sample_open_files(w);
+	sample_idle(w, u.cpu_ns);
+}
+
+static void on_sample(void *ctx)
+{
+	limit_watch_sample(ctx);
+}
+
+struct limit_watch *limit_watch_new(struct sandbox *s)
+{
+	struct limit_watch *w = mem_alloc(sizeof(*w));
+	w->sandbox = s;
+	w->wall = loop_timer_new(s->loop, on_wall, w);
+	w->sample = loop_timer_new(s->loop, on_sample, w);
+	w->last_sample_ns = time_monotonic_ns();
+	if (s->spec.limits.timeout_ns != POLICY_UNLIMITED)
+		loop_timer_set(w->wall, s->spec.limits.timeout_ns, 0);
+	return w;
+}
+
+void limit_watch_box(struct limit_watch *w)
+{
+	loop_timer_set(w->sample, SAMPLE_FIRST_NS, SAMPLE_NS);
+}
+
+struct limit_watch *limit_watch_free(struct limit_watch *w)
+{
+	if (!w)
+		return NULL;
+	loop_timer_free(w->wall);
+	loop_timer_free(w->sample);
+	return mem_free(w);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end, stage by stage. Each stage has a deadline; what doesn't come in time is said, never waited for without bound.
+ *   1 kill      every process of the box is killed; nothing new is admitted
+ *   2 drain     what the box had written before it died is read, recorded and passed on; the gate tells its totals
+ *   3 collect   the working copy's changes are compared with the original and saved
+ *   4 remove    cgroup, descriptors; checked, recorded, closed
+ */
+#include "sandbox/internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <dirent.h>
+
+#include "audit/text.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#define KILL_NS (5 * NS_PER_S)
+#define DRAIN_NS (3 * NS_PER_S)
+#define RECORD_NS (10 * NS_PER_S)
+#define CHANGES_MAX 2000000u
+#define FILES_PER_RECORD 256u
+
+static void step(struct sandbox *s);
+
+static void step_deferred(void *ctx)
+{
+	struct sandbox *s = ctx;
+	s->ending.stepping = false;
+	if (s->phase == SB_ENDED)
+		sandbox_release(s);
+	else
+		step(s);
+}
+
+static void on_deadline(void *ctx)
+{
+	struct sandbox *s = ctx;
+	s->ending.timed_out = true;
+	teardown_step(s);
+}
+
+void teardown_step(struct sandbox *s)
+{
+	if (!s->ending.stepping)
+		loop_defer(s->loop, step_deferred, s);
+	s->ending.stepping = true;
+}
+
+static void fail_once(struct sandbox *s, const struct err *err)
+{
+	if (s->result.failed)
+		return;
+	s->result.failed = true;
+	s->result.err = *err;
+}
+
+/* ---- 1 kill ---- */
+
+void teardown_begin(struct sandbox *s)
+{
+	struct err err;
+	s->ending.began_ns = time_monotonic_ns();
+	s->ending.deadline = loop_timer_new(s->loop, on_deadline, s);
+	loop_timer_set(s->ending.deadline, DRAIN_NS, 0);
+	if (s->have_box && s->limits)
+		limit_watch_sample(s->limits);
+	if (s->gate) {
+		gate_link_cut(s->gate);
+		gate_link_finish(s->gate);
+	} else {
+		s->ending.gate_done = true;
+	}
+	if (s->have_box && box_kill(&s->box, KILL_NS, &err) < 0)
+		fail_once(s, &err);
+	s->ending.kill_ns = time_monotonic_ns() - s->ending.began_ns;
+	s->ending.killed = true;
+	teardown_step(s);
+}
+
+/* ---- 3 collect ---- */
+
+static json_t *change_json(const struct change *c)
+{
+	json_t *o = json_pack("{s:o,s:s}", "path", audit_text_json(c->path, strlen(c->path)), "kind", change_kind_name(c->kind));
+	if (c->digest[0])
+		json_object_set_new(o, "digest", json_string(c->digest));
+	if (c->from)
+		json_object_set_new(o, "from", audit_text_json(c->from, strlen(c->from)));
+	if (c->flags & CHANGE_FLAGS_HELD)
+		json_object_set_new(o, "flagged", json_true());
+	return o;
+}
+
+static void record_changes(struct sandbox *s, size_t mount, const struct changes *c)
+{
+	uint64_t added = 0, modified = 0, deleted = 0;
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->items[i].kind == CHANGE_ADDED)
+			added++;
+		else if (c->items[i].kind == CHANGE_DELETED)
+			deleted++;
+		else
+			modified++;
+		if (c->items[i].flags & CHANGE_FLAGS_HELD)
+			s->result.files_flagged++;
+	}
+	s->result.files_added += added;
+	s->result.files_modified += modified;
+	s->result.files_deleted += deleted;
+	s->result.files_bytes += c->bytes;
+	for (size_t at = 0; at < c->n; at += FILES_PER_RECORD) {
+		json_t *list = json_array();
+		for (size_t i = at; i < c->n && i < at + FILES_PER_RECORD; i++)
+			json_array_append_new(list, change_json(&c->items[i]));
+		events_send(s, AUDIT_FILES,
+			json_pack("{s:s,s:I,s:I,s:I,s:I,s:o}", "mount", s->spec.mounts[mount].target, "added", (json_int_t)added, "modified",
+				(json_int_t)modified, "deleted", (json_int_t)deleted, "bytes", (json_int_t)c->bytes, "changes", list),
+			NULL, NULL);
+	}
+}
+
+static int collect_mount(struct sandbox *s, size_t mount, size_t copy_number, struct err *err)
+{
+	char name[32], upper[32];
+	struct changes c = { 0 };
+	snprintf(upper, sizeof(upper), "up/%zu", mount);
+	cleanup_fd int upper_fd = path_open_beneath(s->box.upper_fd, upper, O_RDONLY | O_DIRECTORY, 0);
+	if (upper_fd < 0)
+		return err_sys(err, -upper_fd, "cannot open the changes of %s", s->spec.mounts[mount].target);
+	if (changes_collect(upper_fd, s->box.lower_fd[copy_number], s->result.started_ns, CHANGES_MAX, &c, err) < 0)
+		return -1;
+	int r = 0;
+	if (c.n > 0) {
+		if (copy_number == 0)
+			snprintf(name, sizeof(name), "changes");
+		else
+			snprintf(name, sizeof(name), "changes.%zu", copy_number);
+		mem_free(c.source);
+		c.source = mem_strdup(s->mounts[mount].source);
+		r = changes_save(&c, upper_fd, sandbox_dir_fd(s->dir), name, err);
+		if (r == 0)
+			record_changes(s, mount, &c);
+	}
+	changes_done(&c);
+	return r;
+}
+
+static void collect(struct sandbox *s)
+{
+	uint64_t began = time_monotonic_ns();
+	size_t copy_number = 0;
+	for (size_t i = 0; s->have_box && i < s->spec.n_mounts; i++) {
+		struct err err;
+		if (s->spec.mounts[i].mode != MOUNT_COPY)
+			continue;
+		if (copy_number < s->box.n_lower && collect_mount(s, i, copy_number, &err) < 0) {
+			err_wrap(&err, "the changes of the working copy could not be saved");
+			fail_once(s, &err);
+		}
+		copy_number++;
+	}
+	s->ending.collect_ns = time_monotonic_ns() - began;
+}
+
+/* ---- 4 remove ---- */
+
+static void remove_box(struct sandbox *s)
+{
+	struct err err = ERR_INIT;
+	const char *left = "gone";
+	uint64_t began = time_monotonic_ns();
+	bool clean = true;
+	if (s->have_box && box_teardown(&s->box, &err) < 0) {
+		clean = false;
+		left = err.text;
+		fail_once(s, &err);
+	}
+	s->have_box = false;
+	s->result.clean = clean && !s->ending.timed_out;
+	uint64_t now = time_monotonic_ns();
+	s->result.total_ns = now - s->started_monotonic_ns;
+	events_send(s, AUDIT_TEARDOWN,
+		json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I}", "processes", clean ? "gone" : "see cgroup", "mounts", "gone", "cgroup", left, "sockets", "gone",
+			"kill_ns", (json_int_t)s->ending.kill_ns, "collect_ns", (json_int_t)s->ending.collect_ns, "remove_ns", (json_int_t)(now - began)),
+		NULL, NULL);
+}
+
+static void close_parts(struct sandbox *s)
+{
+	s->notify = notify_free(s->notify);
+	denial_log_flush(s->denials);
+	mux_free(s->mux);
+	s->mux = NULL;
+	s->gate = gate_link_free(s->gate);
+	part_forget(&s->gate_part, NS_PER_S);
+}
+
+static void finish(struct sandbox *s)
+{
+	s->ending.deadline = loop_timer_free(s->ending.deadline);
+	s->phase = SB_ENDED;
+	/* Closing the socket is the auditor's sign to sync and end; nobody waits for the disk here. */
+	s->auditor.io = loop_io_remove(s->auditor.io);
+	audit_client_free(s->audit);
+	s->audit = NULL;
+	fd_close(&s->auditor.pidfd);
+	s->ops.on_ended(s->ctx, &s->result);
+}
+
+static bool output_flowing(const struct sandbox *s)
+{
+	for (const struct execution *e = s->executions; e; e = e->next)
+		if (e->out.pump || e->err_out.pump)
+			return true;
+	return false;
+}
+
+/* Output streams end only when every chunk was recorded and passed on. */
+static bool drained(const struct sandbox *s)
+{
+	return s->ending.pipe_done && s->ending.gate_done && !output_flowing(s);
+}
+
+static void step(struct sandbox *s)
+{
+	if (!s->ending.killed || s->launching)
+		return;
+	/* A box that arrived while we were ending already. */
+	if (s->have_box && s->box.pid > 0 && !s->ending.pipe_done && !s->ending.collected)
+		box_kill(&s->box, KILL_NS, NULL);
+	if (!s->ending.collected) {
+		if (!s->mux)
+			s->ending.pipe_done = true;
+		if (!drained(s) && !s->ending.timed_out)
+			return;
+		s->ending.collected = true;
+		executions_lose(s);
+		collect(s);
+		close_parts(s);
+		remove_box(s);
+		events_end(s, s->exit_hint);
+		s->ending.timed_out = false;
+		loop_timer_set(s->ending.deadline, RECORD_NS, 0);
+	}
+	/* The last record's acknowledgement comes after all others. */
+	if (s->ending.recorded || !s->audit || s->auditor.ended || s->ending.timed_out)
+		finish(s);
+}

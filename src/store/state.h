@@ -4,8 +4,9 @@
  * behind is found and removed by the next command.
  *
  *   STATE/                    0700
- *     sandboxes/ID/           0700   lock (flock'd by the supervisor for as long as it lives), state.json, policy.json, record.jsonl, output.bin, changes/
+ *     sandboxes/ID/           0700   lock (locked by the supervisor for as long as it lives), state.json, policy.json, record.jsonl, output.bin, changes/
  *     live/ID                 one empty file for each sandbox not yet known to have ended: written before anything else is made, removed last
+ * The folder itself is flock'd shared while a sandbox is begun and exclusively to judge what is stale: nothing half begun is ever taken for dead.
  * As root, host id ranges are reserved host-wide: /run/bulkhead/ids/N, flock'd.
  */
 #pragma once
@@ -37,6 +38,10 @@ int sandbox_dir_fd(const struct sandbox_dir *d);
 const char *sandbox_dir_id(const struct sandbox_dir *d);
 /* All is cleaned: removes the live entry. */
 int state_sandbox_ended(struct state *s, struct sandbox_dir *d, struct err *err);
+/* The same by full id, for an entry whose folder was never made. A missing entry is fine. */
+int state_live_remove(struct state *s, const char *id, struct err *err);
+/* Does a process hold the sandbox's lock? A missing folder or lock counts as no. 1, 0, or -1. */
+int state_sandbox_held(struct state *s, const char *id, struct err *err);
 
 /* What `ls` shows; kept in state.json, replaced whole at each step. Strings owned. */
 enum sandbox_phase { PHASE_STARTING = 0, PHASE_RUNNING, PHASE_ENDING, PHASE_ENDED, PHASE_LOST, SANDBOX_PHASE_MAX };
@@ -62,7 +67,7 @@ void sandbox_state_done(struct sandbox_state *st);
 int state_list(struct state *s, int (*fn)(void *ctx, const char *id, const struct sandbox_state *st), void *ctx, struct err *err);
 /* Live entries whose supervisor is gone (lock free). Cost is proportional to live entries. Free each id and the array with mem_free. */
 int state_stale(struct state *s, char ***ret_ids, size_t *ret_n, struct err *err);
-/* Removes a whole ended sandbox folder. */
+/* Removes a whole ended sandbox folder. ERR_CONFLICT while it is in use (its lock is held, or it has a live entry). */
 int state_sandbox_remove(struct state *s, const char *id, struct err *err);
 
 /* As root: reserves one range of SPEC_ID_RANGE host ids, held by the returned descriptor until it is closed (also by death). */

@@ -1,0 +1,54 @@
+# bash completion for bulkhead                             -*- shell-script -*-
+_bulkhead_ids() { bulkhead ls --all --json 2>/dev/null | sed -nE 's/.*"id": *"([a-z0-9]+)".*/\1/p'; }
+
+_bulkhead() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd= i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      --state) ((i++)) ;;
+      -*) ;;
+      *) cmd=${COMP_WORDS[i]}; break ;;
+    esac
+  done
+  if [ -z "$cmd" ]; then
+    COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy doctor gc version help --state --json --quiet --help" -- "$cur"))
+    return
+  fi
+  case $prev in
+    --policy|--state|--dir) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    --isolation) COMPREPLY=($(compgen -W "auto container gvisor microvm" -- "$cur")); return ;;
+    --dir-mode) COMPREPLY=($(compgen -W "copy ro rw none" -- "$cur")); return ;;
+    --template) COMPREPLY=($(compgen -W "host" -- "$cur")); return ;;
+    --memory|--disk|--output|--cpus|--pids|--open-files|--timeout|--idle|--allow|--env|--mount|--resolver) return ;;
+  esac
+  case $cmd in
+    run)
+      # After the options comes the command and its own arguments.
+      for ((i++; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+          --) COMPREPLY=($(compgen -c -f -- "$cur")); return ;;
+        esac
+      done
+      case $cur in
+        -*) COMPREPLY=($(compgen -W "--policy --isolation --template --dir --dir-mode --mount --allow --resolver --env --cpus --memory --pids --disk
+              --open-files --output --timeout --idle --no-tty --json --quiet --state --help --" -- "$cur")) ;;
+        *) COMPREPLY=($(compgen -c -- "$cur")) ;;
+      esac ;;
+    diff) COMPREPLY=($(compgen -W "$(_bulkhead_ids) --json --stat --name-only --help" -- "$cur")) ;;
+    apply) COMPREPLY=($(compgen -W "$(_bulkhead_ids) --dry-run --json --help" -- "$cur")) ;;
+    discard) COMPREPLY=($(compgen -W "$(_bulkhead_ids) --json --help" -- "$cur")) ;;
+    ls) COMPREPLY=($(compgen -W "--all --json --help" -- "$cur")) ;;
+    log) COMPREPLY=($(compgen -W "$(_bulkhead_ids) --json --output --kind --help" -- "$cur")) ;;
+    kill) COMPREPLY=($(compgen -W "$(_bulkhead_ids) --all --json --help" -- "$cur")) ;;
+    audit) COMPREPLY=($(compgen -W "verify $(_bulkhead_ids) --json --help" -- "$cur")) ;;
+    policy)
+      case " ${COMP_WORDS[*]:0:COMP_CWORD} " in
+        *" check "*|*" explain "*) COMPREPLY=($(compgen -f -W "--policy --json --help" -- "$cur")) ;;
+        *) COMPREPLY=($(compgen -W "check explain" -- "$cur")) ;;
+      esac ;;
+    doctor) COMPREPLY=($(compgen -W "--json --help" -- "$cur")) ;;
+    gc) COMPREPLY=($(compgen -W "--dry-run --older-than --json --help" -- "$cur")) ;;
+    help) COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy doctor gc version" -- "$cur")) ;;
+  esac
+}
+complete -o filenames -F _bulkhead bulkhead

@@ -5,6 +5,7 @@
  */
 #include "sandbox/internal.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Local servers for the integration suites, all on loopback, ended with the suite.
+
+servers.py FOLDER [NAME=ADDRESS …]
+  DNS    UDP and TCP; names given on the command line, every other name below .test is 127.0.0.1 and ::1; logs "dns NAME TYPE"
+  HTTP   answers any request with a JSON description of what arrived; logs "http METHOD PATH HOST"; /big/N sends N bytes; /echo returns the body
+  HTTPS  the same with a certificate of the folder's own CA for *.test names and 127.0.0.1; logs "https …" with the server name asked for
+  ECHO   raw TCP echo; logs "echo connect"
+  FIRST  raw TCP that speaks first ("220 hello\\r\\n"), then echoes
+"""
+import http.server, json, os, socket, ssl, struct, subprocess, sys, threading
+
+FOLDER = sys.argv[1]
+NAMES = dict(a.lower().split("=", 1) for a in sys.argv[2:])
+LOG = open(os.path.join(FOLDER, "log"), "a", buffering=1)
+
+
+def log(*words):
+    LOG.write(" ".join(str(w) for w in words) + "\n")
+
+
+def make_certificates():
+    def run(*argv):
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=FOLDER)
+    run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", "ca.key", "-out", "ca.pem", "-subj",
+        "/CN=Test CA")
+    run("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=server.test")
+    names = ["DNS:*.test", "DNS:*.allowed.test", "DNS:allowed.test", "DNS:*.wild.test", "DNS:localhost", "IP:127.0.0.1"]
+    open(os.path.join(FOLDER, "ext"), "w").write("subjectAltName=" + ",".join(names) + "\n")
+    run("openssl", "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "ext", "-out", "server.pem")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def any(self):
+        scheme = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
+        log(scheme, self.command, self.path, self.headers.get("Host"))
+        body = b""
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            while True:
+                size = int(self.rfile.readline().split(b";")[0], 16)
+                body += self.rfile.read(size)
+                self.rfile.readline()
+                if size == 0:
+                    break
+        else:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path.startswith("/big/"):
+            size = int(self.path.split("/")[2])
+            self.send_response(200)
+            self.send_header("Content-Length", str(size))
+            self.end_headers()
+            block = b"\0" * 65536
+            while size > 0:
+                self.wfile.write(block[:min(size, 65536)])
+                size -= 65536
+            return
+        if self.path == "/echo":
+            answer = body
+        else:
+            answer = json.dumps({"method": self.command, "path": self.path, "headers": list(self.headers.items()), "body": body.decode("latin-1")}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer)
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do_OPTIONS = do_PATCH = any
+
+    def log_message(self, *args):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+def answer_for(name, kind):
+    address = NAMES.get(name)
+    if address is None:
+        if not name.endswith(".test"):
+            return None
+        address = {1: "127.0.0.1", 28: "::1"}.get(kind, "")
+    if kind == 1 and address and ":" not in address:
+        return socket.inet_pton(socket.AF_INET, address)
+    if kind == 28 and ":" in address:
+        return socket.inet_pton(socket.AF_INET6, address)
+    return b""
+
+
+def dns_reply(query):
+    at, labels = 12, []
+    while query[at]:
+        labels.append(query[at + 1:at + 1 + query[at]].decode("latin-1"))
+        at += 1 + query[at]
+    kind = struct.unpack(">H", query[at + 1:at + 3])[0]
+    name = ".".join(labels).lower()
+    log("dns", name, {1: "A", 28: "AAAA"}.get(kind, kind))
+    data = answer_for(name, kind)
+    answer = b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 1, len(data)) + data if data else b""
+    return query[:2] + struct.pack(">HHHHH", 0x8180 if data is not None else 0x8183, 1, 1 if answer else 0, 0, 0) + query[12:at + 5] + answer
+
+
+def dns_udp(sock):
+    while True:
+        try:
+            query, peer = sock.recvfrom(4096)
+            sock.sendto(dns_reply(query), peer)
+        except (IndexError, struct.error, OSError):
+            pass
+
+
+def dns_tcp(conn):
+    try:
+        size = struct.unpack(">H", conn.recv(2))[0]
+        reply = dns_reply(conn.recv(size))
+        conn.sendall(struct.pack(">H", len(reply)) + reply)
+    except (IndexError, struct.error, OSError):
+        pass
+    conn.close()
+
+
+def echo(conn, greeting):
+    log("echo connect" if not greeting else "first connect")
+    try:
+        if greeting:
+            conn.sendall(greeting)
+        while True:
+            data = conn.recv(65536)
+            if not data:
+                break
+            log("echo bytes", len(data))
+            conn.sendall(data)
+        conn.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+    conn.close()
+
+
+def serve(listener, handler, *more):
+    def loop():
+        while True:
+            try:
+                conn, _ = listener.accept()
+            except OSError:
+                continue
+            threading.Thread(target=handler, args=(conn,) + more, daemon=True).start()
+    threading.Thread(target=loop, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+def main():
+    make_certificates()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(os.path.join(FOLDER, "server.pem"), os.path.join(FOLDER, "server.key"))
+    context.sni_callback = lambda sock, name, ctx: log("sni", name)
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind(("127.0.0.1", 0))
+    threading.Thread(target=dns_udp, args=(udp,), daemon=True).start()
+    dns_port = udp.getsockname()[1]
+    serve(socket.create_server(("127.0.0.1", dns_port)), dns_tcp)
+    plain, secure = Server(("127.0.0.1", 0), Handler), Server(("127.0.0.1", 0), Handler)
+    secure.socket = context.wrap_socket(secure.socket, server_side=True, do_handshake_on_connect=False)
+    for server in (plain, secure):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    print("DNS_PORT=%d" % dns_port)
+    print("HTTP_PORT=%d" % plain.server_port)
+    print("HTTPS_PORT=%d" % secure.server_port)
+    print("ECHO_PORT=%d" % serve(socket.create_server(("127.0.0.1", 0), backlog=512), echo, b""))
+    print("FIRST_PORT=%d" % serve(socket.create_server(("127.0.0.1", 0)), echo, b"220 hello\r\n"))
+    print("CA=%s" % os.path.join(FOLDER, "ca.pem"))
+    print("READY", flush=True)
+    threading.Event().wait()
+
+
+main()

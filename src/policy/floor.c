@@ -114,10 +114,9 @@ static bool is_nat64(const struct ip *ip)
 
 static struct floor_verdict judge6(const struct ip *ip)
 {
-	static const uint8_t loopback[16] = { [15] = 1 };
 	struct floor_verdict v = search(blocks6, ARRAY_LEN(blocks6), ip->bytes);
 	struct ip inner;
-	if (memcmp(ip->bytes, loopback, sizeof(loopback)) == 0 || !ip_embedded_v4(ip, &inner))
+	if (!ip_embedded_v4(ip, &inner))
 		return v;
 	struct floor_verdict in = search(blocks4, ARRAY_LEN(blocks4), inner.bytes);
 	/* Every carrier but NAT64 is a tunnel out of the checked path: a router may unwrap it towards somewhere else. */

@@ -87,7 +87,7 @@ static int parse_name(const char *s, size_t len, const char *shown, struct netwo
 		return err_set(err, ERR_INVALID,
 			"the host \"%s\" has a port or is not a valid address; write the name alone, and the port in `ports`", shown);
 	if (hostname_parse(s, len, &r->name, err) < 0)
-		return err_wrap(err, "the host \"%s\"", shown);
+		return -1;
 	if (is_localhost(&r->name))
 		return err_set(err, ERR_INVALID,
 			"the host \"%s\" means the box itself; for a service of this machine name its address with `private: true`", shown);

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policy file: what is accepted and what it means, and for each mistake its place and its sentence. */
+#include "base/text.h"
+#include "policy-help.h"
+
+#define H TEST_HEAD /* three lines; the next is line 4 */
+#define NET H "network:\n  - "
+
+static void everything_together(void **state)
+{
+	struct policy *p = policy_of("\xef\xbb\xbf# comment\nversion: 1\nname: support-agent\nowner: it@example.com\nreview_by: 2027-02-28\n"
+		"isolation: { minimum: microvm, allow_emulation: false }\ntemplate: host\n"
+		"lifetime: { timeout: 15m, idle: 5m, on_timeout: kill }\n"
+		"limits: { cpus: 1.5, memory: 512MiB, processes: 128, disk: 1GiB, output: 64MiB,\n"
+		"          egress_requests: 1000, egress_bytes: 100MiB, connections: 64, open_files: unlimited }\n"
+		"files:\n  - { source: ., target: /workspace, mode: copy }\n  - { source: /data, target: /data, mode: ro }\n"
+		"network:\n  - { host: api.github.com }\n  - { host: \"*.cdn.example.net\", ports: [443, 80] }\n"
+		"  - { host: db.internal, ports: [5432], private: true }\n  - { host: \"2606:4700::1111\" }\n"
+		"record: { output: false, bodies: false }\n");
+	assert_string_equal(p->name, "support-agent");
+	assert_string_equal(p->owner, "it@example.com");
+	assert_string_equal(p->review_by, "2027-02-28");
+	assert_string_equal(p->template_name, "host");
+	assert_int_equal(p->minimum, ISOLATION_MICROVM);
+	assert_false(p->builtin);
+	assert_false(p->record_output);
+	assert_int_equal(p->limits.cpus_milli, 1500);
+	assert_int_equal(p->limits.memory, 512ULL << 20);
+	assert_int_equal(p->limits.processes, 128);
+	assert_int_equal(p->limits.disk, 1ULL << 30);
+	assert_int_equal(p->limits.output, 64ULL << 20);
+	assert_int_equal(p->limits.egress_requests, 1000);
+	assert_int_equal(p->limits.egress_bytes, 100ULL << 20);
+	assert_int_equal(p->limits.connections, 64);
+	assert_int_equal(p->limits.open_files, POLICY_UNLIMITED);
+	assert_int_equal(p->limits.timeout_ns, 15 * 60 * NS_PER_S);
+	assert_int_equal(p->limits.idle_ns, 5 * 60 * NS_PER_S);
+	assert_int_equal(p->n_mounts, 2);
+	assert_int_equal(p->mounts[1].mode, MOUNT_RO);
+	assert_int_equal(p->n_rules, 4);
+	assert_int_equal(p->rules[0].ports[0], 443);
+	assert_int_equal(p->rules[0].n_ports, 1);
+	assert_int_equal(p->rules[0].line, 15);
+	assert_true(p->rules[1].wildcard);
+	assert_string_equal(p->rules[1].name.text, "cdn.example.net");
+	assert_string_equal(p->rules[1].text, "*.cdn.example.net");
+	assert_true(p->rules[2].private_ok);
+	assert_true(p->rules[3].is_address);
+	policy_free(p);
+}
+
+static void what_is_left_out_is_the_builtin(void **state)
+{
+	struct policy *p = policy_of(H), *b = policy_builtin();
+	assert_memory_equal(&p->limits, &b->limits, sizeof(p->limits));
+	assert_int_equal(p->n_rules, 0);
+	assert_int_equal(p->n_mounts, 0);
+	assert_true(p->record_output);
+	assert_int_equal(b->limits.cpus_milli, 2000);
+	assert_int_equal(b->limits.idle_ns, POLICY_UNLIMITED);
+	assert_int_equal(b->limits.timeout_ns, 15 * 60 * NS_PER_S);
+	policy_free(p);
+	policy_free(b);
+}
+
+struct mistake {
+	const char *yaml;
+	enum err_code code;
+	const char *place; /* "LINE:COLUMN: " */
+	const char *says;
+};
+
+static const struct mistake mistakes[] = {
+	/* the form of the file */
+	{ "", ERR_INVALID, "1:1: ", "is empty" },
+	{ "# nothing\n", ERR_INVALID, "1:1: ", "is empty" },
+	{ "[]\n", ERR_INVALID, "1:1: ", "must be a map" },
+	{ "just text\n", ERR_INVALID, "1:1: ", "must be a map" },
+	{ H "limits:\n\t- x\n", ERR_INVALID, "5:1: ", "a tab can't indent" },
+	{ H "limits: {\n", ERR_INVALID, "5:1: ", "not valid YAML" },
+	{ H "name: again\n", ERR_INVALID, "4:1: ", "`name` is already given in line 2" },
+	{ H "limits: { memory: 1GiB, memory: 2GiB }\n", ERR_INVALID, "4:25: ", "already given in line 4" },
+	{ H "--- \nversion: 1\n", ERR_INVALID, "4:1: ", "a second document" },
+	{ "%YAML 1.1\n---\n" H, ERR_INVALID, "1:1: ", "directive" },
+	{ "version: &v 1\nname: x\n", ERR_INVALID, "1:10: ", "an anchor" },
+	{ H "limits: &l { memory: 1GiB }\n", ERR_INVALID, "4:9: ", "an anchor" },
+	{ H "files: &l []\n", ERR_INVALID, "4:8: ", "an anchor" },
+	{ H "owner2: *v\n", ERR_INVALID, "4:9: ", "an alias" },
+	{ "version: !!int 1\nname: x\n", ERR_INVALID, "1:10: ", "a tag" },
+	{ H "limits: !x { memory: 1GiB }\n", ERR_INVALID, "4:9: ", "a tag" },
+	{ H "record: ! {}\n", ERR_INVALID, "4:9: ", "a tag" },
+	{ H "<<: {}\n", ERR_INVALID, "4:1: ", "unknown key" },
+	{ H "? [a]\n: b\n", ERR_INVALID, "4:3: ", "a key must be a word" },
+	{ H "x: [[[[[[[[[[[]]]]]]]]]]]\n", ERR_LIMIT, "4:13: ", "nested" },
+	{ H "owner2: \"a\\0b\"\n", ERR_INVALID, "4:9: ", "NUL" },
+	{ H "x: \"\xff\"\n", ERR_INVALID, "4:5: ", "UTF-8" },
+	/* keys */
+	{ H "limts: {}\n", ERR_INVALID, "4:1: ", "unknown key `limts` in policy; did you mean `limits`?" },
+	{ H "netwrok: []\n", ERR_INVALID, "4:1: ", "did you mean `network`?" },
+	{ H "limits: { memry: 1GiB }\n", ERR_INVALID, "4:11: ", "unknown key `memry` in limits; did you mean `memory`?" },
+	{ H "limits: { timeout: 1m }\n", ERR_INVALID, "4:11: ", "unknown key `timeout` in limits" },
+	{ H "zzzzzz: 1\n", ERR_INVALID, "4:1: ", "unknown key `zzzzzz` in policy; remove it" },
+	{ NET "{ host: a.org, port: [443] }\n", ERR_INVALID, "5:20: ", "did you mean `ports`?" },
+	{ H "\"\\e[2J\": 1\n", ERR_INVALID, "4:1: ", "unknown key `\\x1b[2J`" },
+	/* identity */
+	{ "name: t\nowner: o\n", ERR_INVALID, "1:1: ", "`version` is missing" },
+	{ "version: 1\nowner: o\n", ERR_INVALID, "1:1: ", "`name` is missing" },
+	{ "version: 1\nname: t\n", ERR_INVALID, "1:1: ", "`owner` is missing" },
+	{ "future: 1\nversion: 2\n", ERR_UNSUPPORTED, "2:10: ", "version 1, and this one says 2" },
+	{ "version: \"1\"\n", ERR_INVALID, "1:10: ", "without quotes" },
+	{ "version: one\n", ERR_INVALID, "1:10: ", "whole number" },
+	{ "version: 1\nname: \"a b\"\nowner: o\n", ERR_INVALID, "2:7: ", "`name` may have" },
+	{ "version: 1\nname: ~\nowner: o\n", ERR_INVALID, "2:7: ", "`name` has no value" },
+	{ "version: 1\nname:\nowner: o\n", ERR_INVALID, "2:6: ", "`name` has no value" },
+	{ "version: 1\nname: [t]\nowner: o\n", ERR_INVALID, "2:7: ", "must be a single value, and is a list" },
+	{ "version: 1\nname: t\nowner: \"a\\nb\"\n", ERR_INVALID, "3:8: ", "control characters" },
+	{ H "review_by: 2027-02-29\n", ERR_INVALID, "4:12: ", "must be a day" },
+	{ H "review_by: tomorrow\n", ERR_INVALID, "4:12: ", "must be a day" },
+	{ H "strict: yes\n", ERR_INVALID, "4:9: ", "must be true or false" },
+	{ H "strict: \"true\"\n", ERR_INVALID, "4:9: ", "without quotes" },
+	{ H "strict: true\nreview_by: 2026-11-29\n", ERR_DENIED, "5:12: ", "reviewed by 2026-11-29" },
+	{ H "template: node20\n", ERR_UNSUPPORTED, "4:11: ", "only `host`" },
+	{ H "region: eu-central-1\n", ERR_UNSUPPORTED, "4:9: ", "no region label" },
+	{ H "isolation: { minimum: vm }\n", ERR_INVALID, "4:23: ", "container, gvisor or microvm" },
+	{ H "isolation: container\n", ERR_INVALID, "4:12: ", "must be a map" },
+	/* lifetime and limits */
+	{ H "lifetime: { timeout: 31m }\n", ERR_INVALID, "4:22: ", "needs a reason" },
+	{ H "lifetime: { timeout: unlimited }\n", ERR_INVALID, "4:22: ", "needs a reason" },
+	{ H "lifetime: { timeout: 900 }\n", ERR_INVALID, "4:22: ", "a duration such as" },
+	{ H "lifetime: { on_timeout: pause }\n", ERR_UNSUPPORTED, "4:25: ", "on_timeout: kill" },
+	{ H "lifetime: { timeout: 2h, budget: \"\" }\n", ERR_INVALID, "4:34: ", "`budget`" },
+	{ H "limits: { memory: 0 }\n", ERR_INVALID, "4:19: ", "would allow nothing" },
+	{ H "limits: { memory: 1KiB }\n", ERR_INVALID, "4:19: ", "must lie between" },
+	{ H "limits: { memory: lots }\n", ERR_INVALID, "4:19: ", "a size such as 512MiB" },
+	{ H "limits: { memory: -1 }\n", ERR_INVALID, "4:19: ", "a size such as" },
+	{ H "limits: { memory: Unlimited }\n", ERR_INVALID, "4:19: ", "a size such as" },
+	{ H "limits: { cpus: 0.0001 }\n", ERR_INVALID, "4:17: ", "at most three decimals" },
+	{ H "limits: { cpus: 1e3 }\n", ERR_INVALID, "4:17: ", "at most three decimals" },
+	{ H "limits: { cpus: 0 }\n", ERR_INVALID, "4:17: ", "would allow nothing" },
+	{ H "limits: { processes: 1.5 }\n", ERR_INVALID, "4:22: ", "a whole number" },
+	{ H "limits: { processes: 18446744073709551615 }\n", ERR_INVALID, "4:22: ", "whole number" },
+	{ H "limits: { connections: 18446744073709551614 }\n", ERR_INVALID, "4:24: ", "must lie between" },
+	/* files */
+	{ H "files: { source: . }\n", ERR_INVALID, "4:8: ", "must be a list" },
+	{ H "files:\n  - { source: . }\n", ERR_INVALID, "5:5: ", "needs `source` and `target`" },
+	{ H "files:\n  - { source: ., target: work }\n", ERR_INVALID, "5:5: ", "absolute path" },
+	{ H "files:\n  - { source: ., target: /a/../b }\n", ERR_INVALID, "5:5: ", "absolute path" },
+	{ H "files:\n  - { source: ., target: /a/ }\n", ERR_INVALID, "5:5: ", "absolute path" },
+	{ H "files:\n  - { source: ., target: / }\n", ERR_INVALID, "5:5: ", "the whole box" },
+	{ H "files:\n  - { source: ., target: /proc/self }\n", ERR_INVALID, "5:5: ", "belongs to the box" },
+	{ H "files:\n  - { source: ., target: /etc }\n", ERR_INVALID, "5:5: ", "belongs to the box" },
+	{ H "files:\n  - { source: ., target: /w, mode: readonly }\n", ERR_INVALID, "5:36: ", "copy, ro or rw" },
+	{ H "files:\n  - { source: ., target: /w }\n  - { source: /a, target: /w }\n", ERR_INVALID, "6:5: ", "two mounts" },
+	{ H "files:\n  - { source: ., target: /w, tools: x }\n", ERR_INVALID, "5:30: ", "unknown key `tools` in files" },
+	/* hosts */
+	{ NET "{ host: \"*\" }\n", ERR_INVALID, "5:13: ", "would allow every host" },
+	{ NET "{ host: \"*foo.com\" }\n", ERR_INVALID, "5:13: ", "must stand alone" },
+	{ NET "{ host: \"a.*.com\" }\n", ERR_INVALID, "5:13: ", "must stand alone" },
+	{ NET "{ host: \"*.*.com\" }\n", ERR_INVALID, "5:13: ", "must stand alone" },
+	{ NET "{ host: \"*.\" }\n", ERR_INVALID, "5:13: ", "must stand alone" },
+	{ NET "{ host: \"*.com\" }\n", ERR_INVALID, "5:13: ", "whole top-level domain" },
+	{ NET "{ host: \"https://api.example.com/v1\" }\n", ERR_INVALID, "5:13: ", "write only the host: api.example.com" },
+	{ NET "{ host: \"https://u@evil.org/x@y\" }\n", ERR_INVALID, "5:13: ", "write only the host: evil.org" },
+	{ NET "{ host: example.com/path }\n", ERR_INVALID, "5:13: ", "write only the host: example.com" },
+	{ NET "{ host: \"example.com:443\" }\n", ERR_INVALID, "5:13: ", "the port in `ports`" },
+	{ NET "{ host: localhost }\n", ERR_INVALID, "5:13: ", "means the box itself" },
+	{ NET "{ host: \"*.localhost\" }\n", ERR_INVALID, "5:13: ", "means the box itself" },
+	{ NET "{ host: b\xc3\xbc" "cher.example }\n", ERR_INVALID, "5:13: ", "xn--" },
+	{ NET "{ host: under_score.example.com }\n", ERR_INVALID, "5:13: ", "not a host name" },
+	{ NET "{ host: 0x7f000001 }\n", ERR_INVALID, "5:13: ", "not a host name" },
+	{ NET "{ host: 2130706433 }\n", ERR_INVALID, "5:13: ", "not a host name" },
+	{ NET "{ host: 127.1 }\n", ERR_INVALID, "5:13: ", "not a host name" },
+	{ NET "{ host: 010.0.0.1 }\n", ERR_INVALID, "5:13: ", "not a host name" },
+	{ NET "{ host: \"[2606:4700::1]\" }\n", ERR_INVALID, "5:13: ", "without brackets" },
+	{ NET "{ host: \"::ffff:8.8.8.8\" }\n", ERR_INVALID, "5:13: ", "8.8.8.8" },
+	{ NET "{ host: \"fe80::1%eth0\" }\n", ERR_INVALID, "5:13: ", "not a valid address" },
+	{ NET "{ host: 10.0.0.1 }\n", ERR_INVALID, "5:13: ", "private: true" },
+	{ NET "{ host: 169.254.169.254 }\n", ERR_INVALID, "5:13: ", "address_metadata" },
+	{ NET "{ host: 224.0.0.1, private: true }\n", ERR_INVALID, "5:13: ", "no rule can open" },
+	{ NET "{ host: 0.0.0.0, private: true }\n", ERR_INVALID, "5:13: ", "no rule can open" },
+	{ NET "{ host: \"2002:808:808::1\", private: true }\n", ERR_INVALID, "5:13: ", "no rule can open" },
+	{ NET "{ ports: [443] }\n", ERR_INVALID, "5:5: ", "needs `host`" },
+	{ NET "api.example.com\n", ERR_INVALID, "5:5: ", "must be a map, as in" },
+	/* ports */
+	{ NET "{ host: a.org, ports: 443 }\n", ERR_INVALID, "5:27: ", "must be a list, as in [443]" },
+	{ NET "{ host: a.org, ports: [] }\n", ERR_INVALID, "5:27: ", "1 to 64 ports" },
+	{ NET "{ host: a.org, ports: [0] }\n", ERR_INVALID, "5:28: ", "from 1 to 65535" },
+	{ NET "{ host: a.org, ports: [65536] }\n", ERR_INVALID, "5:28: ", "from 1 to 65535" },
+	{ NET "{ host: a.org, ports: [0443] }\n", ERR_INVALID, "5:28: ", "from 1 to 65535" },
+	{ NET "{ host: a.org, ports: [\"443\"] }\n", ERR_INVALID, "5:28: ", "without quotes" },
+	{ NET "{ host: a.org, ports: [8000-8100] }\n", ERR_INVALID, "5:28: ", "from 1 to 65535" },
+	{ NET "{ host: a.org, ports: [22:22] }\n", ERR_INVALID, "5:28: ", "from 1 to 65535" },
+	{ NET "{ host: a.org, ports: [443, 443] }\n", ERR_INVALID, "5:33: ", "listed twice" },
+	/* known, but not enforced */
+	{ NET "{ host: a.org, methods: [GET] }\n", ERR_UNSUPPORTED, "5:20: ", "`methods` is not enforced by this version of Bulkhead, so the policy is refused; remove it, " },
+	{ NET "{ host: a.org, paths: [/x] }\n", ERR_UNSUPPORTED, "5:20: ", "`paths` is not enforced" },
+	{ NET "{ host: a.org, query: {} }\n", ERR_UNSUPPORTED, "5:20: ", "`query` is not enforced" },
+	{ NET "{ host: a.org, headers: {} }\n", ERR_UNSUPPORTED, "5:20: ", "`headers` is not enforced" },
+	{ NET "{ host: a.org, ca: x }\n", ERR_UNSUPPORTED, "5:20: ", "`ca` is not enforced" },
+	{ NET "{ host: a.org, approve: { wait: 2m } }\n", ERR_UNSUPPORTED, "5:20: ", "`approve` is not enforced" },
+	{ NET "{ host: a.org, secret: { name: g, header: Authorization, value: \"Bearer {}\" } }\n", ERR_UNSUPPORTED, "5:20: ", "`secret` is not enforced" },
+	{ H "tools: { shell: allow }\n", ERR_UNSUPPORTED, "4:1: ", "`tools` is not enforced" },
+	{ H "detect: {}\n", ERR_UNSUPPORTED, "4:1: ", "`detect` is not enforced" },
+	{ H "record: { bodies: true }\n", ERR_UNSUPPORTED, "4:11: ", "`bodies` is not enforced" },
+	{ H "record: { redact: [email] }\n", ERR_UNSUPPORTED, "4:11: ", "`redact` is not enforced" },
+	{ H "record: { retain: 90d }\n", ERR_UNSUPPORTED, "4:11: ", "`retain` is not enforced" },
+};
+
+static void each_mistake_has_its_place_and_sentence(void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
+		const struct mistake *m = &mistakes[i];
+		struct err err = ERR_INIT;
+		struct policy *p = NULL;
+		char *warning = NULL, prefix[64];
+		snprintf(prefix, sizeof(prefix), "p.yaml:%s", m->place);
+		if (policy_parse(m->yaml, strlen(m->yaml), "p.yaml", TEST_DATE, &p, &warning, &err) == 0)
+			fail_msg("accepted:\n%s", m->yaml);
+		assert_null(p);
+		assert_null(warning);
+		if (err.code != m->code || strncmp(err.text, prefix, strlen(prefix)) != 0 || !strstr(err.text, m->says))
+			fail_msg("%s\n-> %s: %s\nexpected %s at %s: …%s…", m->yaml, err_code_name(err.code), err.text, err_code_name(m->code), m->place,
+				m->says);
+	}
+}
+
+static void review_date(void **state)
+{
+	static const char yaml[] = H "review_by: 2026-11-29\n";
+	struct policy *p = NULL;
+	char *warning = NULL;
+	assert_int_equal(policy_parse(yaml, strlen(yaml), "p.yaml", "2026-11-29", &p, &warning, NULL), 0);
+	assert_null(warning);
+	p = policy_free(p);
+	assert_int_equal(policy_parse(yaml, strlen(yaml), "p.yaml", "2026-11-30", &p, &warning, NULL), 0);
+	assert_non_null(warning);
+	assert_non_null(strstr(warning, "2026-11-29"));
+	assert_non_null(strstr(warning, "o@example.com"));
+	mem_free(warning);
+	policy_free(p);
+}
+
+static void long_timeout_with_a_reason(void **state)
+{
+	struct policy *p = policy_of(H "lifetime: { timeout: 2h, budget: \"nightly build\" }\n");
+	assert_int_equal(p->limits.timeout_ns, 7200 * NS_PER_S);
+	assert_string_equal(p->budget, "nightly build");
+	p = policy_free(p);
+	p = policy_of(H "lifetime: { timeout: 30m }\n");
+	policy_free(p);
+}
+
+static void mounts_stand_parents_first(void **state)
+{
+	struct policy *p = policy_of(H "files:\n  - { source: a, target: /w/x/y, mode: ro }\n  - { source: b, target: /w, mode: ro }\n"
+		"  - { source: c, target: /w/x, mode: ro }\n  - { source: d, target: /wx, mode: ro }\n");
+	assert_string_equal(p->mounts[0].target, "/w");
+	assert_string_equal(p->mounts[1].target, "/w/x");
+	assert_string_equal(p->mounts[2].target, "/w/x/y");
+	assert_string_equal(p->mounts[3].target, "/wx");
+	assert_string_equal(p->mounts[1].source, "c");
+	policy_free(p);
+}
+
+static void ceilings(void **state)
+{
+	struct err err = ERR_INIT;
+	struct policy *p = NULL;
+	size_t len = POLICY_TEXT_MAX + 1;
+	char *big = mem_alloc(len + 1);
+	memset(big, '#', len);
+	assert_int_equal(policy_parse(big, len, "p.yaml", NULL, &p, NULL, &err), -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	/* very many values in the allowed length */
+	memset(big, ',', POLICY_TEXT_MAX);
+	for (size_t i = 0; i < POLICY_TEXT_MAX; i += 2)
+		big[i] = 'a';
+	memcpy(big, "x: [", 4);
+	assert_int_equal(policy_parse(big, POLICY_TEXT_MAX, "p.yaml", NULL, &p, NULL, &err), -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	/* very many rules */
+	p = policy_builtin();
+	for (unsigned i = 0; i < POLICY_RULES_MAX; i++)
+		assert_int_equal(policy_add_allow(p, "example.com", &err), 0);
+	assert_int_equal(policy_add_allow(p, "example.com", &err), -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	policy_free(p);
+	mem_free(big);
+}
+
+static void allow_from_the_command_line(void **state)
+{
+	static const struct { const char *spec; const char *text; uint16_t port; } good[] = {
+		{ "api.example.com", "api.example.com", 443 }, { "api.example.com:8443", "api.example.com", 8443 },
+		{ "*.example.com:80", "*.example.com", 80 }, { "8.8.8.8:53", "8.8.8.8", 53 }, { "2606:4700::1", "2606:4700::1", 443 },
+		{ "[2606:4700::1]:80", "2606:4700::1", 80 },
+	};
+	static const char *const bad[] = { "", ":443", "example.com:0", "example.com:65536", "example.com:x", "*", "https://example.com", "10.0.0.1",
+		"127.0.0.1:80", "localhost:80", "169.254.169.254", "a b", "example.com:443:443", "[::1]:80", "::1" };
+	struct policy *p = policy_builtin();
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		struct err err = ERR_INIT;
+		if (policy_add_allow(p, good[i].spec, &err) < 0)
+			fail_msg("%s: %s", good[i].spec, err.text);
+		assert_string_equal(p->rules[i].text, good[i].text);
+		assert_int_equal(p->rules[i].ports[0], good[i].port);
+		assert_int_equal(p->rules[i].n_ports, 1);
+		assert_int_equal(p->rules[i].line, 0);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct err err = ERR_INIT;
+		if (policy_add_allow(p, bad[i], &err) == 0)
+			fail_msg("accepted: %s", bad[i]);
+		assert_true(strlen(err.text) > 0);
+	}
+	assert_int_equal(p->n_rules, ARRAY_LEN(good));
+	policy_free(p);
+}
+
+static void mounts_from_the_command_line(void **state)
+{
+	struct policy *p = policy_builtin();
+	struct err err = ERR_INIT;
+	assert_int_equal(policy_add_mount(p, "/a", "/w", MOUNT_RW, &err), 0);
+	assert_int_equal(policy_add_mount(p, "/a\xff", "/x", MOUNT_RW, &err), -1);
+	assert_int_equal(err.code, ERR_UNSUPPORTED);
+	assert_int_equal(policy_add_mount(p, "", "/x", MOUNT_RW, &err), -1);
+	assert_int_equal(policy_add_mount(p, "/a", "/usr/local", MOUNT_RW, &err), -1);
+	assert_int_equal(policy_add_mount(p, "/a", "/w", MOUNT_RO, &err), -1);
+	assert_int_equal(p->n_mounts, 1);
+	for (unsigned i = 1; i < POLICY_MOUNTS_MAX; i++) {
+		char target[32];
+		snprintf(target, sizeof(target), "/m%u", i);
+		assert_int_equal(policy_add_mount(p, "/a", target, MOUNT_COPY, &err), 0);
+	}
+	assert_int_equal(policy_add_mount(p, "/a", "/more", MOUNT_COPY, &err), -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	policy_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_together),
+		cmocka_unit_test(what_is_left_out_is_the_builtin),
+		cmocka_unit_test(each_mistake_has_its_place_and_sentence),
+		cmocka_unit_test(review_date),
+		cmocka_unit_test(long_timeout_with_a_reason),
+		cmocka_unit_test(mounts_stand_parents_first),
+		cmocka_unit_test(ceilings),
+		cmocka_unit_test(allow_from_the_command_line),
+		cmocka_unit_test(mounts_from_the_command_line),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

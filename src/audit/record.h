@@ -31,11 +31,13 @@ int record_writer_open(int dirfd, struct record_writer **ret, uint64_t *ret_cut_
  * "blob" and "digest" to it for AUDIT_OUTPUT. The record is in the file (not yet on the medium) on return: it survives the death of any process. */
 int record_writer_append(struct record_writer *w, enum audit_source source, enum audit_type type, json_t *fields,
 	const void *blob, size_t blob_len, uint64_t time_ns, uint64_t *ret_seq, struct err *err);
-int record_writer_sync(struct record_writer *w, struct err *err);
+/* Gives the file free for other writers, then waits for the medium: nothing may be appended any more. */
+int record_writer_finish(struct record_writer *w, struct err *err);
 struct record_writer *record_writer_free(struct record_writer *w);
 uint64_t record_writer_count(const struct record_writer *w); /* records in the log: 0 for a new one */
-/* The log has its proper end: sandbox.end, with only changes.applied behind it. */
-bool record_writer_complete(const struct record_writer *w);
+/* Nothing more is to be said about how the sandbox ended: it has sandbox.end with only changes.applied behind it, or its last record says that the
+ * supervisor was lost. */
+bool record_writer_settled(const struct record_writer *w);
 
 /* One record as read. */
 struct record {

@@ -114,7 +114,7 @@ static void source_breach(struct server *v, struct source *s, const struct err *
 static void source_ended(struct server *v, struct source *s)
 {
 	/* The supervisor's goodbye is the end of the sandbox on the record: nobody else could record that. */
-	bool in_order = s->source == AUDIT_FROM_SUPERVISOR ? record_writer_complete(v->w) : s->bye;
+	bool in_order = s->source == AUDIT_FROM_SUPERVISOR ? record_writer_settled(v->w) : s->bye;
 	if (!in_order)
 		record_lost(v, s, s->bye ? "ended early" : "died", NULL);
 	source_close(s);

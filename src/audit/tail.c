@@ -48,39 +48,56 @@ static int line_end_before(int fd, uint64_t end, uint64_t *ret, struct err *err)
 	return 0;
 }
 
-static int parse_line_at(int fd, uint64_t from, uint64_t end, struct line_meta *ret, uint8_t ret_hash[RECORD_HASH_SIZE], struct err *err)
+bool record_settles(enum audit_type type, const json_t *data, bool before)
+{
+	const char *source = json_string_value(json_object_get(data, "source"));
+	if (type == AUDIT_LOST)
+		return source && str_eq(source, audit_source_name(AUDIT_FROM_SUPERVISOR));
+	return type == AUDIT_SANDBOX_END || (before && type == AUDIT_CHANGES_APPLIED);
+}
+
+/* The line's root object, checked. Its number and predecessor are taken from itself: only a whole reading can judge them. */
+static json_t *parse_line(const char *line, size_t len, struct line_meta *ret, uint8_t ret_hash[RECORD_HASH_SIZE], struct err *err)
+{
+	json_error_t why;
+	json_t *root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why), *checked = NULL;
+	if (!root) {
+		err_set(err, ERR_CORRUPT, "it is not JSON");
+		return NULL;
+	}
+	if (line_meta_read(root, ret, err) < 0 || record_line_parse(line, len, ret->prev, ret->seq, &checked, ret_hash, err) < 0)
+		checked = NULL;
+	json_decref(root);
+	return checked;
+}
+
+static int parse_line_at(int fd, uint64_t from, uint64_t end, struct line_meta *ret, uint8_t ret_hash[RECORD_HASH_SIZE], bool *ret_settled,
+	struct err *err)
 {
 	size_t len = (size_t)(end - from) - 1;
 	cleanup_free char *line = mem_alloc(len + 1);
 	int r = pread_full(fd, line, len, from);
 	if (r < 0)
 		return err_sys(err, -r, "cannot read the last line of the record");
-	/* Number and predecessor are taken from the line itself: only a whole reading can judge them. */
-	json_error_t why;
-	json_t *root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why);
-	json_t *again = NULL;
-	int bad = -1;
+	json_t *root = parse_line(line, len, ret, ret_hash, err);
 	if (!root)
-		err_set(err, ERR_CORRUPT, "it is not JSON");
-	else if (line_meta_read(root, ret, err) == 0)
-		bad = record_line_parse(line, len, ret->prev, ret->seq, &again, ret_hash, err);
+		return err_wrap(err, "the last line of the record is not a valid record, so nothing can be added behind it");
+	*ret_settled = record_settles(ret->type, json_object_get(root, "data"), false);
 	json_decref(root);
-	json_decref(again);
-	return bad < 0 ? err_wrap(err, "the last line of the record is not a valid record, so nothing can be added behind it") : 0;
+	return 0;
 }
 
-/* Walks back over changes.applied to see what stands before: cheap, for there are few. */
-static int complete_at(int fd, uint64_t end, bool *ret, struct err *err)
+/* Walks back over changes.applied, which leaves things as they were, to what stands before: there are few. */
+static int settled_at(int fd, uint64_t end, bool *ret, struct err *err)
 {
 	struct line_meta m = { .type = AUDIT_CHANGES_APPLIED };
 	uint8_t hash[RECORD_HASH_SIZE];
 	while (end > 0 && m.type == AUDIT_CHANGES_APPLIED) {
 		uint64_t from;
-		if (line_end_before(fd, end - 1, &from, err) < 0 || parse_line_at(fd, from, end, &m, hash, err) < 0)
+		if (line_end_before(fd, end - 1, &from, err) < 0 || parse_line_at(fd, from, end, &m, hash, ret, err) < 0)
 			return -1;
 		end = from;
 	}
-	*ret = m.type == AUDIT_SANDBOX_END;
 	return 0;
 }
 
@@ -89,13 +106,14 @@ int record_tail_read(int fd, uint64_t size, struct record_tail *ret, struct err 
 	struct record_tail t = { 0 };
 	struct line_meta m;
 	uint64_t from;
+	bool settled;
 	if (line_end_before(fd, size, &t.whole, err) < 0)
 		return -1;
 	if (t.whole > 0) {
-		if (line_end_before(fd, t.whole - 1, &from, err) < 0 || parse_line_at(fd, from, t.whole, &m, t.hash, err) < 0)
+		if (line_end_before(fd, t.whole - 1, &from, err) < 0 || parse_line_at(fd, from, t.whole, &m, t.hash, &settled, err) < 0)
 			return -1;
 		t.seq = m.seq;
-		if (complete_at(fd, t.whole, &t.complete, err) < 0)
+		if (settled_at(fd, t.whole, &t.settled, err) < 0)
 			return -1;
 	}
 	*ret = t;

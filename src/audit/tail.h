@@ -11,8 +11,11 @@ struct record_tail {
 	uint64_t whole;                  /* bytes of whole lines */
 	uint64_t seq;                    /* 0 when there is no whole line */
 	uint8_t hash[RECORD_HASH_SIZE];  /* zeroes then */
-	bool complete;
+	bool settled;                    /* see record_writer_settled */
 };
 
 /* `size` is the file's. -1 when the last whole line is no valid record: nothing may be built on that. */
 int record_tail_read(int fd, uint64_t size, struct record_tail *ret, struct err *err);
+
+/* Is the log settled after a record of this type, given what it was before? */
+bool record_settles(enum audit_type type, const json_t *data, bool before);

@@ -24,7 +24,7 @@ struct record_writer {
 	uint64_t size, blob_size;
 	uint64_t seq;                    /* of the last record */
 	uint8_t head[RECORD_HASH_SIZE];
-	bool complete;
+	bool settled;
 };
 
 /* The auditor of a run that has just ended may still be syncing. */
@@ -53,11 +53,6 @@ static int open_file(int dirfd, const char *name, uint64_t *ret_size, struct err
 	return fd_steal(&fd);
 }
 
-static bool keeps_complete(bool complete, enum audit_type type)
-{
-	return type == AUDIT_SANDBOX_END || (complete && type == AUDIT_CHANGES_APPLIED);
-}
-
 /* Picks the chain up at its last whole record and removes what a crash left behind it. */
 static int continue_log(struct record_writer *w, uint64_t *ret_cut, struct err *err)
 {
@@ -69,7 +64,7 @@ static int continue_log(struct record_writer *w, uint64_t *ret_cut, struct err *
 		return err_sys(err, errno, "cannot cut the torn end off the record");
 	w->size = tail.whole;
 	w->seq = tail.seq;
-	w->complete = tail.complete;
+	w->settled = tail.settled;
 	memcpy(w->head, tail.hash, sizeof(w->head));
 	return 0;
 }
@@ -200,13 +195,14 @@ int record_writer_append(struct record_writer *w, enum audit_source source, enum
 	}
 	w->blob_size += blob_len;
 	w->seq++;
-	w->complete = keeps_complete(w->complete, type);
+	w->settled = record_settles(type, fields, w->settled);
 	*ret_seq = w->seq;
 	return 0;
 }
 
-int record_writer_sync(struct record_writer *w, struct err *err)
+int record_writer_finish(struct record_writer *w, struct err *err)
 {
+	flock(w->fd, LOCK_UN);
 	if ((w->blob_size > 0 && fdatasync(w->blob_fd) < 0) || fdatasync(w->fd) < 0)
 		return err_sys(err, errno, "cannot sync the record to its disk");
 	return 0;
@@ -217,7 +213,7 @@ uint64_t record_writer_count(const struct record_writer *w)
 	return w->seq;
 }
 
-bool record_writer_complete(const struct record_writer *w)
+bool record_writer_settled(const struct record_writer *w)
 {
-	return w->complete;
+	return w->settled;
 }

@@ -215,6 +215,13 @@ int state_live_remove(struct state *s, const char *id, struct err *err)
 	return 0;
 }
 
+bool state_is_live(const struct state *s, const char *id)
+{
+	char path[ENTRY_PATH_MAX];
+	struct stat st;
+	return fstatat(s->fd, entry_path(LIVE_FOLDER, id, path), &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int state_sandbox_ended(struct state *s, struct sandbox_dir *d, struct err *err)
 {
 	return state_live_remove(s, d->id, err);
@@ -224,12 +231,15 @@ int state_sandbox_remove(struct state *s, const char *id, struct err *err)
 {
 	char path[ENTRY_PATH_MAX];
 	struct sandbox_dir *d;
-	struct stat st;
-	if (fstatat(s->fd, entry_path(LIVE_FOLDER, id, path), &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set(err, ERR_CONFLICT, "sandbox %s has not ended yet", id);
 	if (state_sandbox_open(s, id, true, &d, err) < 0)
 		return -1;
-	int r = path_remove_tree(s->fd, entry_path(SANDBOXES_FOLDER, id, path));
+	entry_path(SANDBOXES_FOLDER, d->id, path);
+	int r = state_is_live(s, d->id) ? err_set(err, ERR_CONFLICT, "sandbox %s has not been cleaned up yet; run `bulkhead gc`", d->id) : 0;
+	if (r == 0) {
+		r = path_remove_tree(s->fd, path);
+		if (r < 0)
+			err_sys(err, -r, "cannot remove %s/%s", s->path, path);
+	}
 	sandbox_dir_free(d);
-	return r < 0 ? err_sys(err, -r, "cannot remove %s/%s", s->path, path) : 0;
+	return r < 0 ? -1 : 0;
 }

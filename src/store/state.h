@@ -40,6 +40,8 @@ const char *sandbox_dir_id(const struct sandbox_dir *d);
 int state_sandbox_ended(struct state *s, struct sandbox_dir *d, struct err *err);
 /* The same by full id, for an entry whose folder was never made. A missing entry is fine. */
 int state_live_remove(struct state *s, const char *id, struct err *err);
+/* Not yet known to have ended (starting, running, or left behind by a killed supervisor). By full id. */
+bool state_is_live(const struct state *s, const char *id);
 /* Does a process hold the sandbox's lock? A missing folder or lock counts as no. 1, 0, or -1. */
 int state_sandbox_held(struct state *s, const char *id, struct err *err);
 

@@ -77,7 +77,7 @@ int main(void)
 	if (served < 0)
 		log_info("%s", err.text);
 	/* After the last answer: nobody waits for the disk. Until then the log survives the death of any process, from here on that of the machine. */
-	int synced = record_writer_sync(w, &err);
+	int synced = record_writer_finish(w, &err);
 	record_writer_free(w);
 	/* Nobody is left to be told. */
 	if (synced < 0)

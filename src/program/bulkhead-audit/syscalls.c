@@ -49,6 +49,7 @@ static struct sock_filter list[] = {
 	/* the files */
 	ALLOW_CALL(__NR_pwrite64),
 	ALLOW_CALL(__NR_ftruncate),
+	ALLOW_CALL(__NR_flock),
 	ALLOW_CALL(__NR_fdatasync),
 	ALLOW_CALL(__NR_close),
 	/* diagnostics on stderr, assertion failures of libc */

@@ -103,7 +103,7 @@ static void put_ask_address(struct buf *b, const struct policy *p, const struct 
 	ip_format(&plain, text);
 	if (!floor.liftable)
 		buf_printf(b, "no rule can open %s.\n", text);
-	else
+	else if (floor.reason != REASON_ADDRESS_METADATA) /* nobody should be led there by a message */
 		put_new_rule(b, p, text, port, floor.reason != REASON_NONE);
 }
 

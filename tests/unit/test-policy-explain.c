@@ -35,6 +35,12 @@ static void names_the_rule_and_the_way(void **state)
 		"--allow evil.org:443");
 	SAYS(p, "10.0.0.1", 80, "denied (address_private)", "host: \"10.0.0.1\", ports: [80], private: true");
 	SAYS(p, "2606:4700::1", 443, "address_literal", "--allow [2606:4700::1]:443");
+	struct ip metadata = ip_of("169.254.169.254");
+	struct verdict v = policy_decide_address(p, &metadata, 80);
+	char *text = policy_explain_verdict(p, &v, "169.254.169.254", 80);
+	assert_non_null(strstr(text, "address_metadata"));
+	assert_null(strstr(text, "to ask for it"));
+	mem_free(text);
 	SAYS(p, "224.0.0.1", 80, "address_multicast", "no rule can open 224.0.0.1");
 	SAYS(p, "2130706433", 80, "bad_name", "no rule can name it");
 	policy_free(p);

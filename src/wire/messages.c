@@ -35,6 +35,30 @@ static void require(struct cursor *c, bool condition)
 		c->bad = true;
 }
 
+/* addresses */
+
+#define FAMILY_V4 4u
+#define FAMILY_V6 6u
+
+static bool put_address(struct buf *out, const struct ip *ip)
+{
+	if (ip->family == AF_INET)
+		return buf_put_u8(out, FAMILY_V4) == 0 && buf_append(out, ip->bytes, 4) == 0;
+	return ip->family == AF_INET6 && buf_put_u8(out, FAMILY_V6) == 0 && buf_append(out, ip->bytes, 16) == 0;
+}
+
+static void take_address(struct cursor *c, struct ip *ret)
+{
+	uint8_t family = cursor_u8(c);
+	require(c, family == FAMILY_V4 || family == FAMILY_V6);
+	size_t len = family == FAMILY_V4 ? 4 : 16;
+	const uint8_t *p = cursor_take(c, len);
+	if (!p)
+		return;
+	ret->family = family == FAMILY_V4 ? AF_INET : AF_INET6;
+	memcpy(ret->bytes, p, len);
+}
+
 /* hello */
 
 int wire_hello_encode(struct buf *out, const struct wire_hello *m)
@@ -55,11 +79,32 @@ int wire_hello_decode(const void *p, size_t n, struct wire_hello *ret, struct er
 
 /* config */
 
+static bool put_literals(struct buf *out, const struct wire_config *m)
+{
+	if (m->n_literals > WIRE_LITERALS_MAX || buf_put_u16(out, m->n_literals) < 0)
+		return false;
+	for (uint16_t i = 0; i < m->n_literals; i++)
+		if (m->literals[i].port == 0 || !put_address(out, &m->literals[i].address) || buf_put_u16(out, m->literals[i].port) < 0)
+			return false;
+	return true;
+}
+
+static void take_literals(struct cursor *c, struct wire_config *m)
+{
+	m->n_literals = cursor_u16(c);
+	require(c, m->n_literals <= WIRE_LITERALS_MAX);
+	for (uint16_t i = 0; !c->bad && i < m->n_literals; i++) {
+		take_address(c, &m->literals[i].address);
+		m->literals[i].port = cursor_u16(c);
+		require(c, m->literals[i].port != 0);
+	}
+}
+
 int wire_config_encode(struct buf *out, const struct wire_config *m)
 {
 	size_t before = out->len;
 	return finish(out, before, buf_put_u8(out, m->egress) == 0 && buf_put_u16(out, m->proxy_port) == 0
-				   && buf_put_u32(out, m->exec_max) == 0);
+				   && buf_put_u32(out, m->exec_max) == 0 && put_literals(out, m));
 }
 
 int wire_config_decode(const void *p, size_t n, struct wire_config *ret, struct err *err)
@@ -68,9 +113,32 @@ int wire_config_decode(const void *p, size_t n, struct wire_config *ret, struct 
 	struct wire_config m = { .egress = take_bool(&c) };
 	m.proxy_port = cursor_u16(&c);
 	m.exec_max = cursor_u32(&c);
+	take_literals(&c, &m);
 	if (cursor_done(&c))
 		*ret = m;
 	return decoded(cursor_done(&c), "CONFIG", err);
+}
+
+/* failed */
+
+int wire_failed_encode(struct buf *out, const struct wire_failed *m)
+{
+	size_t before = out->len;
+	bool ok = m->code > ERR_NONE && m->code < ERR_CODE_MAX && m->text && strlen(m->text) <= WIRE_FAILED_TEXT_MAX;
+	return finish(out, before, ok && buf_put_u8(out, (uint8_t)m->code) == 0 && buf_put_str(out, m->text) == 0);
+}
+
+int wire_failed_decode(const void *p, size_t n, struct wire_failed *ret, struct err *err)
+{
+	struct cursor c = cursor_make(p, n);
+	uint8_t code = cursor_u8(&c);
+	require(&c, code > ERR_NONE && code < ERR_CODE_MAX);
+	char *text = cursor_strdup(&c, WIRE_FAILED_TEXT_MAX);
+	if (cursor_done(&c))
+		*ret = (struct wire_failed){ .code = (enum err_code)code, .text = text };
+	else
+		mem_free(text);
+	return decoded(cursor_done(&c), "FAILED", err);
 }
 
 /* exec */
@@ -335,28 +403,6 @@ int wire_name_answer_decode(const void *p, size_t n, struct wire_name_answer *re
 }
 
 /* egress */
-
-#define FAMILY_V4 4u
-#define FAMILY_V6 6u
-
-static bool put_address(struct buf *out, const struct ip *ip)
-{
-	if (ip->family == AF_INET)
-		return buf_put_u8(out, FAMILY_V4) == 0 && buf_append(out, ip->bytes, 4) == 0;
-	return ip->family == AF_INET6 && buf_put_u8(out, FAMILY_V6) == 0 && buf_append(out, ip->bytes, 16) == 0;
-}
-
-static void take_address(struct cursor *c, struct ip *ret)
-{
-	uint8_t family = cursor_u8(c);
-	require(c, family == FAMILY_V4 || family == FAMILY_V6);
-	size_t len = family == FAMILY_V4 ? 4 : 16;
-	const uint8_t *p = cursor_take(c, len);
-	if (!p)
-		return;
-	ret->family = family == FAMILY_V4 ? AF_INET : AF_INET6;
-	memcpy(ret->bytes, p, len);
-}
 
 int wire_egress_open_encode(struct buf *out, const struct wire_egress_open *m)
 {

@@ -30,12 +30,15 @@ enum wire_message {
 	WIRE_NAME_ANSWER,      /* host → agent */
 	WIRE_EGRESS_OPEN,      /* agent → host: a program in the box connected; names a stream of the box's side */
 	WIRE_SHUTDOWN,         /* host → agent: kill everything and exit */
+	WIRE_FAILED,           /* agent → host: CONFIG can't be followed; nothing will run */
 	WIRE_MESSAGE_MAX,
 };
 
 #define WIRE_ARGS_MAX 4096u        /* arguments, environment entries */
 #define WIRE_STRING_MAX 32768u
 #define WIRE_PORTS_MAX 64u
+#define WIRE_LITERALS_MAX 64u
+#define WIRE_FAILED_TEXT_MAX 1024u
 
 struct wire_hello { uint32_t version; uint32_t pid_in_box; };
 
@@ -43,6 +46,8 @@ struct wire_config {
 	bool egress;               /* start DNS, proxy and capture at all */
 	uint16_t proxy_port;       /* on 127.0.0.1 and ::1 */
 	uint32_t exec_max;         /* executions at once */
+	uint16_t n_literals;       /* addresses that the policy names: the agent listens on them, the launcher has made them local to the box */
+	struct wire_literal { struct ip address; uint16_t port; } literals[WIRE_LITERALS_MAX];
 };
 
 struct wire_exec {
@@ -60,6 +65,8 @@ struct wire_exec_started { uint32_t execution; uint32_t pid; int32_t error; /* 0
 struct wire_exec_exited { uint32_t execution; int32_t wait_status; };
 struct wire_signal { uint32_t execution; uint32_t signal; };
 struct wire_resize { uint32_t execution; uint16_t rows, columns; };
+
+struct wire_failed { enum err_code code; char *text; };
 
 struct wire_name_query { uint32_t query; struct hostname name; };
 struct wire_name_answer {
@@ -98,6 +105,8 @@ int wire_signal_encode(struct buf *out, const struct wire_signal *m);
 int wire_signal_decode(const void *p, size_t n, struct wire_signal *ret, struct err *err);
 int wire_resize_encode(struct buf *out, const struct wire_resize *m);
 int wire_resize_decode(const void *p, size_t n, struct wire_resize *ret, struct err *err);
+int wire_failed_encode(struct buf *out, const struct wire_failed *m);
+int wire_failed_decode(const void *p, size_t n, struct wire_failed *ret, struct err *err); /* free text with mem_free */
 int wire_name_query_encode(struct buf *out, const struct wire_name_query *m);
 int wire_name_query_decode(const void *p, size_t n, struct wire_name_query *ret, struct err *err);
 int wire_name_answer_encode(struct buf *out, const struct wire_name_answer *m);

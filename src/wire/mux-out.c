@@ -71,6 +71,11 @@ void mux_queue_u32(struct mux *mux, enum mux_frame type, uint32_t stream, uint32
 		mux_fail(mux, &err);
 }
 
+bool mux_flushed(const struct mux *mux)
+{
+	return control_waiting(mux) == 0 && mux->data_head == mux->data_tail;
+}
+
 static void queue_credits(struct mux *mux)
 {
 	struct mux_stream *s;

@@ -97,5 +97,7 @@ void mux_stream_close(struct mux_stream *s, uint32_t reason);
 /* True when EOF went both ways: the stream can be closed without RESET. */
 bool mux_stream_ended(const struct mux_stream *s);
 
+/* True when nothing waits to be written to the pipe. */
+bool mux_flushed(const struct mux *mux);
 /* Bytes written and read on the pipe so far; for idle detection. */
 uint64_t mux_activity(const struct mux *mux);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+#define DRAIN_TERMINAL_MAX (64u * 1024u) /* more than a pseudo-terminal holds back; it doesn't tell how much it has */
 #define PENDING_KEEP (64u * 1024u) /* a larger buffer is given back once it is empty */
 
 /*
@@ -28,6 +30,8 @@ struct pump {
 	struct loop_io *read_io, *write_io; /* write_io is NULL when one descriptor does both */
 	bool in_over, out_over, aborted, done_deferred;
 	bool remote_eof;
+	bool draining;         /* the end of rfd is after drain_left more bytes, or when it has none */
+	size_t drain_left;
 	bool starved;          /* the stream took nothing: don't read until on_writable */
 	bool has_failed;
 	struct err failure;    /* the first */
@@ -99,6 +103,8 @@ static void drop_pending(struct pump *p)
 static void finish_in(struct pump *p)
 {
 	p->in_over = true;
+	if (p->ops->on_input_end)
+		p->ops->on_input_end(p->ctx);
 	if (p->wfd_is_socket)
 		shutdown(p->wfd, SHUT_WR); /* an error means that the other side is gone, which the read side reports */
 	if (p->wfd != p->rfd) {
@@ -290,17 +296,20 @@ static void read_some(struct pump *p)
 	p->starved = !to;
 	if (!to)
 		return;
+	if (p->draining && room > p->drain_left)
+		room = p->drain_left;
 	ssize_t n = p->rfd_is_socket ? recv(p->rfd, to, room, MSG_DONTWAIT) : read(p->rfd, to, room);
 	int error = errno;
 	mux_stream_commit(p->stream, n > 0 ? (size_t)n : 0);
 	if (n > 0) {
 		p->bytes_out += (uint64_t)n;
+		p->drain_left -= p->draining ? (size_t)n : 0;
 		return;
 	}
-	if (n < 0 && (error == EAGAIN || error == EINTR))
+	if (n < 0 && (error == EINTR || (error == EAGAIN && !p->draining)))
 		return;
 	/* A terminal whose other side is closed reports EIO: that is its end of file. */
-	if (n == 0 || (error == EIO && isatty(p->rfd))) {
+	if (n == 0 || error == EAGAIN || (error == EIO && isatty(p->rfd))) {
 		finish_out(p);
 		return;
 	}
@@ -310,11 +319,19 @@ static void read_some(struct pump *p)
 	p->aborted = true;
 }
 
+/* While draining, everything at once, as far as the stream takes it: an rfd that has run empty would not wake us again. */
+static void read_out(struct pump *p)
+{
+	do
+		read_some(p);
+	while (p->draining && !p->out_over && !p->aborted && !p->starved);
+}
+
 static void on_writable(void *ctx)
 {
 	struct pump *p = ctx;
 	if (!p->out_over && !p->aborted)
-		read_some(p);
+		read_out(p);
 	update(p);
 }
 
@@ -324,7 +341,7 @@ static void on_ready(void *ctx, int fd, int ready)
 	if ((ready & LOOP_WRITE) && !p->in_over)
 		write_pending(p);
 	if ((ready & LOOP_READ) && !p->out_over && !p->aborted)
-		read_some(p);
+		read_out(p);
 	update(p);
 }
 
@@ -332,6 +349,22 @@ void pump_stop_reading(struct pump *p)
 {
 	if (!p->out_over)
 		finish_out(p);
+	update(p);
+}
+
+void pump_drain(struct pump *p)
+{
+	int waiting = 0;
+	if (p->out_over || p->aborted || p->draining)
+		return;
+	p->draining = true;
+	if (isatty(p->rfd))
+		waiting = DRAIN_TERMINAL_MAX;
+	else if (ioctl(p->rfd, FIONREAD, &waiting) < 0 || waiting < 0)
+		waiting = 0;
+	p->drain_left = (size_t)waiting;
+	if (p->stream)
+		read_out(p);
 	update(p);
 }
 

@@ -13,6 +13,8 @@ struct pump_ops {
 	 * when less than len, the pump holds the rest until pump_release(). While bytes are held, later ones are shown too but held behind
 	 * them, whatever is returned. May call pump_release and pump_free. May be NULL: everything passes at once. */
 	size_t (*filter)(void *ctx, const uint8_t *data, size_t len);
+	/* The peer's EOF has come and every byte before it was written to wfd, which is closed next. Must not free the pump. May be NULL. */
+	void (*on_input_end)(void *ctx);
 	/* Both directions are over (err tells the first failure, if any), or it can't go on. A failed write to wfd drops what was meant for it
 	 * and ends that direction only: what rfd still says is delivered first. Called once, from the loop, never from inside a call of the
 	 * owner. The pump is freed by the owner, from inside if it likes. */
@@ -30,6 +32,9 @@ void pump_free(struct pump *p); /* accepts NULL; closes fds and stream (RESET un
 void pump_release(struct pump *p, size_t len);
 /* Treats rfd as if it had reached its end: what was read already is still sent, then EOF. */
 void pump_stop_reading(struct pump *p);
+/* As pump_stop_reading, but what lies in rfd at this moment (in a pipe or terminal) is still read and sent: for a writer that has ended while others keep
+ * rfd open. Whatever these write from now on is not waited for. */
+void pump_drain(struct pump *p);
 /* Totals so far. */
 uint64_t pump_bytes_in(const struct pump *p);  /* stream → fd, as received */
 uint64_t pump_bytes_out(const struct pump *p); /* fd → stream */

@@ -30,7 +30,7 @@ static const struct {
 	{ CHANGE_FLAG_BUILD, "build", "build tools run it" },
 	{ CHANGE_FLAG_SETID, "set-id", "it runs with its owner's or group's rights" },
 	{ CHANGE_FLAG_ESCAPING_LINK, "escaping-link", "the link points out of the folder" },
-	{ CHANGE_FLAG_SPECIAL, "special", "devices, pipes and sockets are never applied" },
+	{ CHANGE_FLAG_SPECIAL, "special", "devices, pipes, sockets and files beyond 4 TiB are never applied" },
 	{ CHANGE_FLAG_AGENT_CONFIG, "agent-config", "other agents obey it" },
 	{ CHANGE_FLAG_EXECUTABLE, "executable", "it became executable" },
 	{ CHANGE_FLAG_ORIGINAL_CHANGED, "original-changed", "the original changed since the run began" },
@@ -127,6 +127,11 @@ bool change_selected(const struct change *one, char *const *paths)
 bool change_has_content(const struct change *one)
 {
 	return one->after == FILE_REGULAR && one->kind != CHANGE_DELETED && one->kind != CHANGE_MODE;
+}
+
+bool change_is_stored(const struct change *one)
+{
+	return change_has_content(one) && !(one->flags & CHANGE_FLAG_SPECIAL);
 }
 
 void apply_result_done(struct apply_result *r)

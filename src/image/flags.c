@@ -10,6 +10,8 @@
 #include "image/flag-rules.h"
 #include "image/list.h"
 
+#define FILE_SIZE_MAX (4ull << 40)
+
 /* Bytes of a code point that HFS+ leaves out when comparing names, at p; 0 when it is none. */
 static size_t ignorable(const unsigned char *p, size_t left)
 {
@@ -260,6 +262,9 @@ static unsigned flags_of_after(const struct change *one)
 		flags |= CHANGE_FLAG_SETID;
 	if (one->after == FILE_LINK && one->link_after && link_escapes(one->path, one->link_after))
 		flags |= CHANGE_FLAG_ESCAPING_LINK;
+	/* A hole of any size costs the box nothing, and ordinary file systems can't hold it. */
+	if (one->after == FILE_REGULAR && one->size_after > FILE_SIZE_MAX)
+		flags |= CHANGE_FLAG_SPECIAL;
 	if (one->after == FILE_FIFO || one->after == FILE_SOCKET || one->after == FILE_DEVICE)
 		flags |= CHANGE_FLAG_SPECIAL;
 	return flags;

@@ -12,5 +12,7 @@ void changes_append_copy(struct changes *c, size_t *cap, const struct change *fr
 ssize_t changes_find(const struct changes *c, const char *path);
 /* "a/b/c" is below "a/b" and below "". */
 bool path_is_below(const char *path, const char *folder);
-/* Bytes of the new state are needed to apply it: they are stored. */
+/* The new state is a file whose bytes aren't those of the original: it has a digest. */
 bool change_has_content(const struct change *one);
+/* …and they are stored: not so for what is never applied. */
+bool change_is_stored(const struct change *one);

@@ -49,7 +49,7 @@ static int save_all(const struct changes *c, int upper_fd, int folder, struct er
 	if (mkdirat(folder, "files", 0700) < 0)
 		return err_sys(err, errno, "cannot create the folder of the changed files");
 	for (size_t i = 0; i < c->n; i++) {
-		if (!change_has_content(&c->items[i]))
+		if (!change_is_stored(&c->items[i]))
 			continue;
 		stored = true;
 		if (save_content(&c->items[i], upper_fd, folder, err) < 0)

@@ -15,13 +15,17 @@ struct cgroup;
 
 enum cgroup_version { CGROUP_NONE = 0, CGROUP_V1, CGROUP_V2 };
 
-/* What can be had here and now, proven by doing (create, set, remove), cached for the process. */
+/* What can be had here and now, cached for the process. */
 struct cgroup_support {
 	enum cgroup_version version;
 	bool cpu, memory, pids, freezer, swap; /* swap: a swap limit can be set, or the machine has no swap */
+	bool pids_rlimit;              /* without pids: RLIMIT_NPROC counts for each user namespace (Linux 5.14), so it enforces the same limit */
 	char why[256];                 /* when something is missing: cause and smallest fix */
 };
+/* Looks at what is mounted and writable: quick; what fails in spite of it fails at cgroup_create, in words. */
 const struct cgroup_support *cgroup_support_get(void);
+/* Proves by doing (create, set, join, remove): for `bulkhead doctor`. Not cached. */
+void cgroup_support_probe(struct cgroup_support *ret);
 /* Refuses (ERR_UNSUPPORTED, names the limit, cause, fix) when a limit other than POLICY_UNLIMITED can't be enforced. */
 int cgroup_check_limits(const struct policy_limits *limits, struct err *err);
 

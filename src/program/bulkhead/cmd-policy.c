@@ -65,9 +65,11 @@ static int print_checked(const struct policy *p, const char *warning)
 /* A policy that is refused is the answer "no"; one that can't be read is no answer at all. */
 static int report_refused(const struct globals *g, const char *file, const struct err *err)
 {
+	char text[4 * sizeof(err->text)]; /* may quote a path, which need not be UTF-8 */
+	text_escape(err->text, strlen(err->text), text, sizeof(text));
 	bool answer = err->code != ERR_SYSTEM && err->code != ERR_NOT_FOUND && err->code != ERR_MEMORY;
 	if (g->json && command_print_json(&command_policy, json_pack("{s:b, s:s, s:{s:s, s:s}}", "ok", 0, "file", file, "error", "code",
-			err_code_name(err->code), "text", err->text)) != 0)
+			err_code_name(err->code), "text", text)) != 0)
 		return EXIT_FAILED;
 	command_fail(&command_policy, err);
 	return answer ? EXIT_NO : EXIT_FAILED;

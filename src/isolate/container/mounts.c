@@ -140,7 +140,7 @@ static int mount_overlay(struct build *b, size_t i, struct err *err)
 	snprintf(lower, sizeof(lower), STAGING "/lower/%zu", i);
 	snprintf(upper, sizeof(upper), STAGING "/up/%zu", i);
 	snprintf(work, sizeof(work), STAGING "/work/%zu", i);
-	const struct fs_option options[] = { { "lowerdir", lower }, { "upperdir", upper }, { "workdir", work }, { "redirect_dir", "off" },
+	const struct fs_option options[] = { { "lowerdir", lower }, { "upperdir", upper }, { "workdir", work }, { "redirect_dir", "nofollow" },
 		{ "metacopy", "off" }, { "index", "off" }, { "xino", "off" }, { b->spec.privileged ? NULL : "userxattr", NULL }, { NULL, NULL } };
 	return mount_fresh("overlay", options, MOUNT_SAFE, err);
 }

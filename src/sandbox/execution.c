@@ -31,7 +31,9 @@ static void execution_free(struct execution *e)
 	pump_free(e->out.pump);
 	pump_free(e->err_out.pump);
 	e->in = e->out.pump = e->err_out.pump = NULL;
-	buf_free(&e->request);
+	buf_free(&e->request.message);
+	for (size_t i = 0; i < ARRAY_LEN(e->request.fds); i++)
+		fd_close(&e->request.fds[i]);
 	e->dead = true;
 	if (e->chunks_pending == 0)
 		mem_free(e);
@@ -158,35 +160,40 @@ static void on_input_done(void *ctx, const struct err *err)
 static const struct pump_ops output_ops = { .filter = on_output, .on_done = on_output_done };
 static const struct pump_ops input_ops = { .on_done = on_input_done };
 
-static int open_output(struct execution *e, struct execution_stream *st, const char *name, int fd, uint32_t *ret_id, struct err *err)
+static int open_output(struct execution *e, struct execution_stream *st, const char *name, uint32_t id, int rfd, int wfd, struct err *err)
 {
-	*ret_id = mux_stream_allocate(e->sandbox->mux);
 	st->execution = e;
 	st->name = name;
-	st->pump = pump_new(e->sandbox->loop, e->sandbox->mux, *ret_id, -1, fd, &output_ops, st, err);
+	st->pump = pump_new(e->sandbox->loop, e->sandbox->mux, id, rfd, wfd, &output_ops, st, err);
 	st->open = st->pump != NULL;
 	return st->pump ? 0 : -1;
 }
 
-/* With a terminal, one stream carries both directions. */
-static int open_streams(struct execution *e, const struct execution_spec *spec, struct wire_exec *m, struct err *err)
+/* The agent opens its ends in this order, which is that of the ids. */
+static void allocate_streams(struct execution *e, const struct execution_spec *spec)
 {
-	if (spec->tty) {
-		m->stdin_stream = m->stdout_stream = mux_stream_allocate(e->sandbox->mux);
-		e->out.execution = e;
-		e->out.name = "tty";
-		e->out.pump = pump_new(e->sandbox->loop, e->sandbox->mux, m->stdout_stream, spec->stdin_fd, spec->stdout_fd, &output_ops, &e->out, err);
-		e->out.open = e->out.pump != NULL;
-		return e->out.pump ? 0 : -1;
+	struct mux *mux = e->sandbox->mux;
+	if (spec->tty || spec->stdin_fd >= 0)
+		e->request.stdin_stream = mux_stream_allocate(mux);
+	e->request.stdout_stream = spec->tty ? e->request.stdin_stream : mux_stream_allocate(mux);
+	e->request.stderr_stream = spec->tty ? 0 : mux_stream_allocate(mux);
+}
+
+/* Only after EXEC, which names the streams to the agent. With a terminal, one stream carries both directions. The pumps take the descriptors. */
+static int open_streams(struct execution *e, struct err *err)
+{
+	const struct execution_request *r = &e->request;
+	int in = fd_steal(&e->request.fds[0]), out = fd_steal(&e->request.fds[1]), err_out = fd_steal(&e->request.fds[2]);
+	if (r->tty)
+		return open_output(e, &e->out, "tty", r->stdout_stream, in, out, err);
+	if (r->stdin_stream) {
+		e->in = pump_new(e->sandbox->loop, e->sandbox->mux, r->stdin_stream, in, -1, &input_ops, e, err);
+		if (!e->in)
+			return -1;
 	}
-	if (open_output(e, &e->out, "stdout", spec->stdout_fd, &m->stdout_stream, err) < 0 ||
-		open_output(e, &e->err_out, "stderr", spec->stderr_fd, &m->stderr_stream, err) < 0)
+	if (open_output(e, &e->out, "stdout", r->stdout_stream, -1, out, err) < 0)
 		return -1;
-	if (spec->stdin_fd < 0)
-		return 0;
-	m->stdin_stream = mux_stream_allocate(e->sandbox->mux);
-	e->in = pump_new(e->sandbox->loop, e->sandbox->mux, m->stdin_stream, spec->stdin_fd, -1, &input_ops, e, err);
-	return e->in ? 0 : -1;
+	return open_output(e, &e->err_out, "stderr", r->stderr_stream, -1, err_out, err);
 }
 
 /* ---- life ---- */
@@ -199,23 +206,21 @@ static void on_start_recorded(void *ctx, uint64_t seq, const struct err *err)
 	if (err || s->phase != SB_READY)
 		return;
 	e->started_ns = time_monotonic_ns();
-	if (mux_send(s->mux, WIRE_EXEC, e->request.data, e->request.len, &send_err) < 0)
+	if (mux_send(s->mux, WIRE_EXEC, e->request.message.data, e->request.message.len, &send_err) < 0 || open_streams(e, &send_err) < 0)
 		sandbox_fail(s, &send_err);
-	buf_free(&e->request);
+	buf_free(&e->request.message);
 }
 
-static int encode_request(struct execution *e, const struct execution_spec *spec, struct wire_exec *m, struct err *err)
+static int encode_request(struct execution *e, const struct execution_spec *spec, struct err *err)
 {
-	m->execution = e->id;
-	m->tty = spec->tty;
-	m->rows = spec->rows;
-	m->columns = spec->columns;
-	m->nofile = e->sandbox->spec.limits.open_files == POLICY_UNLIMITED ? 0 : e->sandbox->spec.limits.open_files;
-	m->cwd = (char *)spec->cwd;
-	m->argv = spec->argv;
-	m->envp = spec->envp;
-	buf_init(&e->request, MUX_MESSAGE_MAX);
-	if (wire_exec_encode(&e->request, m) == 0)
+	struct wire_exec m = {
+		.execution = e->id, .stdin_stream = e->request.stdin_stream, .stdout_stream = e->request.stdout_stream,
+		.stderr_stream = e->request.stderr_stream, .tty = spec->tty, .rows = spec->rows, .columns = spec->columns,
+		.nofile = e->sandbox->spec.limits.open_files == POLICY_UNLIMITED ? 0 : e->sandbox->spec.limits.open_files,
+		.cwd = (char *)spec->cwd, .argv = spec->argv, .envp = spec->envp,
+	};
+	buf_init(&e->request.message, MUX_MESSAGE_MAX);
+	if (wire_exec_encode(&e->request.message, &m) == 0)
 		return 0;
 	return err_set(err, ERR_LIMIT, "the command, its arguments and its environment are larger than %u bytes together; pass large data on standard input or in a file",
 		MUX_MESSAGE_MAX);
@@ -223,19 +228,24 @@ static int encode_request(struct execution *e, const struct execution_spec *spec
 
 struct execution *sandbox_exec(struct sandbox *s, const struct execution_spec *spec, const struct execution_ops *ops, void *ctx, struct err *err)
 {
-	if (s->phase != SB_READY) {
-		err_set(err, ERR_CLOSED, "sandbox %s is not running", s->spec.id);
-		return NULL;
-	}
 	struct execution *e = mem_alloc(sizeof(*e));
-	struct wire_exec m = { 0 };
 	e->sandbox = s;
 	e->id = ++s->next_execution;
 	e->ops = *ops;
 	e->ctx = ctx;
+	e->request.tty = spec->tty;
+	e->request.fds[0] = spec->stdin_fd;
+	e->request.fds[1] = spec->stdout_fd;
+	e->request.fds[2] = spec->stderr_fd;
 	e->next = s->executions;
 	s->executions = e;
-	if (open_streams(e, spec, &m, err) < 0 || encode_request(e, spec, &m, err) < 0) {
+	if (s->phase != SB_READY) {
+		err_set(err, ERR_CLOSED, "sandbox %s is not running", s->spec.id);
+		execution_free(e);
+		return NULL;
+	}
+	allocate_streams(e, spec);
+	if (encode_request(e, spec, err) < 0) {
 		execution_free(e);
 		return NULL;
 	}
@@ -275,7 +285,7 @@ int execution_handle_exited(struct sandbox *s, const struct wire_exec_exited *m,
 	/* Nobody reads its input any more. */
 	if (e->in)
 		pump_stop_reading(e->in);
-	if (e->out.pump && !e->err_out.execution)
+	if (e->out.pump && e->request.tty)
 		pump_stop_reading(e->out.pump);
 	execution_maybe_done(e);
 	return 0;

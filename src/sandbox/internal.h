@@ -48,8 +48,12 @@ struct execution {
 	unsigned chunks_pending;      /* output sent to the auditor and not yet acknowledged */
 	uint64_t started_ns;
 	struct execution_result result;
-	/* held until its start is on the record */
-	struct buf request;
+	struct execution_request {     /* held until its start is on the record */
+		struct buf message;
+		int fds[3];
+		bool tty;
+		uint32_t stdin_stream, stdout_stream, stderr_stream;
+	} request;
 };
 
 struct sandbox {

@@ -109,6 +109,19 @@ static int on_egress_open(struct sandbox *s, const uint8_t *body, size_t len, st
 	return s->gate ? gate_link_open(s->gate, &m, err) : 0;
 }
 
+static int on_agent_failed(struct sandbox *s, const uint8_t *body, size_t len, struct err *err)
+{
+	struct wire_failed m;
+	struct err failure;
+	char text[512];
+	if (wire_failed_decode(body, len, &m, err) < 0)
+		return -1;
+	err_set(&failure, m.code, "the agent in sandbox %s can't go on: %s", s->spec.id, text_escape(m.text, strlen(m.text), text, sizeof(text)));
+	mem_free(m.text);
+	sandbox_fail(s, &failure);
+	return 0;
+}
+
 static const struct {
 	uint16_t type;
 	bool before_hello;
@@ -119,6 +132,7 @@ static const struct {
 	{ WIRE_EXEC_EXITED, false, on_exec_exited },
 	{ WIRE_NAME_QUERY, false, on_name_query },
 	{ WIRE_EGRESS_OPEN, false, on_egress_open },
+	{ WIRE_FAILED, false, on_agent_failed },
 };
 
 static int on_agent_message(void *ctx, uint16_t type, const uint8_t *body, size_t len, struct err *err)
@@ -286,6 +300,16 @@ struct sandbox *sandbox_start(struct loop *loop, struct sandbox_config *config, 
 	if (start_parts(s, &err) < 0)
 		sandbox_fail(s, &err);
 	return s;
+}
+
+void sandbox_abort(struct sandbox *s, const struct err *err)
+{
+	sandbox_fail(s, err);
+}
+
+const char *sandbox_workdir(const struct sandbox *s)
+{
+	return s->spec.workdir;
 }
 
 const char *sandbox_id(const struct sandbox *s)

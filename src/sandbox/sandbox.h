@@ -26,6 +26,9 @@
 struct sandbox;
 struct execution;
 
+/* Value of a queued SIGTERM (sigqueue) with which `bulkhead kill` asks a supervisor to end its sandbox at once. */
+#define SANDBOX_KILL_COOKIE 0x6b696c6cu
+
 struct sandbox_mount {
 	char *source;              /* absolute host path, for the record and for apply */
 	int fd;                    /* O_PATH */
@@ -70,6 +73,10 @@ struct sandbox *sandbox_start(struct loop *loop, struct sandbox_config *config, 
 struct sandbox *sandbox_free(struct sandbox *s); /* only in ENDED, or before any callback; returns NULL */
 /* Ends it now: freeze, cut, kill, collect, tear down. REASON_NONE after the last command. Idempotent; the first reason stays. */
 void sandbox_end(struct sandbox *s, enum reason reason);
+/* Ends it because its owner can't go on; `err` becomes the result's. */
+void sandbox_abort(struct sandbox *s, const struct err *err);
+/* The folder in which commands start. */
+const char *sandbox_workdir(const struct sandbox *s);
 const char *sandbox_id(const struct sandbox *s);
 /* The status that the owner will report for the whole run; noted in the last record. */
 void sandbox_set_exit_status(struct sandbox *s, int status);

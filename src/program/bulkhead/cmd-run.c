@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "isolate/isolate.h"
 #include "program/bulkhead/reap.h"
 #include "program/bulkhead/run-options.h"
 #include "program/bulkhead/run-report.h"

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +45,7 @@ static bool killed_for_memory(const struct run_report *r, const struct sandbox_r
 		WTERMSIG(r->exec.wait_status) == SIGKILL;
 }
 
-static int status_of_exec(const struct execution_result *e)
+int run_report_exec_status(const struct execution_result *e)
 {
 	if (!e->started)
 		return e->exec_error == ENOENT || e->exec_error == ENOTDIR ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
@@ -52,20 +54,13 @@ static int status_of_exec(const struct execution_result *e)
 
 int run_report_status(const struct run_report *r, const struct sandbox_result *s)
 {
-	switch (s->end_reason) {
-	case REASON_LIMIT_TIME:
-	case REASON_LIMIT_IDLE:
+	if (s->end_reason == REASON_LIMIT_TIME || s->end_reason == REASON_LIMIT_IDLE)
 		return STATUS_TIME;
-	case REASON_LIMIT_MEMORY:
-	case REASON_LIMIT_OUTPUT:
-	case REASON_KILLED:
+	if (s->end_reason == REASON_LIMIT_MEMORY || s->end_reason == REASON_LIMIT_OUTPUT || s->end_reason == REASON_KILLED)
 		return STATUS_LIMIT;
-	default:
-		break;
-	}
 	if (s->failed || !r->executed || r->exec.lost)
 		return EXIT_FAILED;
-	return killed_for_memory(r, s) ? STATUS_LIMIT : status_of_exec(&r->exec);
+	return killed_for_memory(r, s) ? STATUS_LIMIT : run_report_exec_status(&r->exec);
 }
 
 static void print_reason(enum reason reason)
@@ -138,6 +133,23 @@ static json_t *limits_json(const struct sandbox_result *s)
 	return a;
 }
 
+static json_t *error_json(const struct err *err)
+{
+	return json_pack("{s:s,s:o}", "code", err_code_name(err->code), "text", audit_text_json(err->text, strlen(err->text)));
+}
+
+/* One compact document on a line of its own; takes the reference. */
+static void print_last_line(json_t *o)
+{
+	char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+	json_decref(o);
+	if (!text)
+		return;
+	fd_write_full(STDERR_FILENO, text, strlen(text));
+	fd_write_full(STDERR_FILENO, "\n", 1);
+	free(text);
+}
+
 static void print_json(const struct run_report *r, const struct sandbox_result *s, int status)
 {
 	json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:b,s:I,s:I,s:o,s:o}", "id", s->id, "level", isolation_level_name(s->level), "exit_status", status, "reason",
@@ -151,15 +163,15 @@ static void print_json(const struct run_report *r, const struct sandbox_result *
 	json_object_set_new(o, "usage", json_pack("{s:I,s:I,s:I,s:I}", "cpu_ns", (json_int_t)s->cpu_ns, "memory_peak", (json_int_t)s->memory_peak,
 		"output_bytes", (json_int_t)r->exec.output_bytes, "syscalls_denied", (json_int_t)s->syscalls_denied));
 	if (s->failed)
-		json_object_set_new(o, "error", json_pack("{s:s,s:o}", "code", err_code_name(s->err.code), "text",
-			audit_text_json(s->err.text, strlen(s->err.text))));
-	char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
-	json_decref(o);
-	if (!text)
-		return;
-	fd_write_full(STDERR_FILENO, text, strlen(text));
-	fd_write_full(STDERR_FILENO, "\n", 1);
-	free(text);
+		json_object_set_new(o, "error", error_json(&s->err));
+	print_last_line(o);
+}
+
+void run_report_refused(const struct err *err, const struct globals *g)
+{
+	err_print("bulkhead run", err);
+	if (g->json)
+		print_last_line(json_pack("{s:i,s:o}", "exit_status", EXIT_FAILED, "error", error_json(err)));
 }
 
 void run_report_print(const struct run_report *r, const struct sandbox_result *s, const struct globals *g, char *const *argv, int status)

@@ -72,7 +72,8 @@ static int mkdir_and_enter(int dirfd, const char *name, mode_t mode)
 {
 	if (mkdirat(dirfd, name, mode) < 0 && errno != EEXIST)
 		return -errno;
-	return open_resolved(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, RESOLVE_STRICT);
+	/* Without O_NOFOLLOW: a link in the way is ELOOP then, and not a vague ENOTDIR. */
+	return open_resolved(dirfd, name, O_PATH | O_DIRECTORY, 0, RESOLVE_STRICT);
 }
 
 int path_mkdir_beneath(int dirfd, const char *path, mode_t mode)

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/refuse.h"
 
+#include "base/mem.h"
+
 
 #define BODY_MAX (16u * 1024u)
 
 bool refuse_is_denial(enum reason reason) { return reason != REASON_RESOLVE_FAILED && reason != REASON_CONNECT_FAILED; }
 
-static bool is_about_policy(enum reason reason)
-{
-	return reason == REASON_NO_RULE || reason == REASON_PORT_NOT_ALLOWED || reason == REASON_ADDRESS_LITERAL;
-}
-
 static int put_denial_body(const struct policy *policy, const struct verdict *v, const struct gate_target *t, struct buf *body)
 {
-	bool v6 = t->literal && t->ip.family == AF_INET6;
-	int e = buf_printf(body, v6 ? "Bulkhead: egress to [%s]:%u is denied by policy. This is not a fault of the network; going around the "
-		"proxy meets the same answer.\n" : "Bulkhead: egress to %s:%u is denied by policy. This is not a fault of the network; going around "
-		"the proxy meets the same answer.\n", t->text, t->port);
-	e |= buf_printf(body, "reason: %s: %s\n", reason_name(v->reason), reason_text(v->reason));
-	if (v->rule >= 0 && (size_t)v->rule < policy->n_rules)
-		e |= buf_printf(body, "rule: %s\n", policy->rules[v->rule].text);
-	else
-		e |= buf_printf(body, "rule: none\n");
-	if (is_about_policy(v->reason))
-		e |= buf_printf(body, v6 ? "to ask: run with `bulkhead run --allow [%s]:%u`, or add to the policy's network list: "
-			"- { host: \"%s\", ports: [%u] }\n" : "to ask: run with `bulkhead run --allow %s:%u`, or add to the policy's network list: "
-			"- { host: \"%s\", ports: [%u] }\n", t->text, t->port, t->text, t->port);
+	char *why = policy_explain_verdict(policy, v, t->text, t->port);
+	int e = buf_printf(body, "Bulkhead: policy refuses this connection. The network is not at fault, and another way (without the proxy, by address) "
+		"gets the same answer.\nreason: %s\n%s\n", reason_name(v->reason), why);
+	mem_free(why);
 	return e;
 }
 

@@ -112,7 +112,7 @@ static int parse_target(struct http1_request *r)
 
 static int parse_version(struct http1_text v, struct http1_request *r, enum http1_fault *fault, struct err *err)
 {
-	if (v.len < 5 || memcmp(v.p, "HTTP/", 5) != 0)
+	if (v.len < 5 || memcmp(v.p, "HTTP/", 5) != 0 || !all(v, is_visible))
 		return malformed(fault, err, "the request line does not end in an HTTP version");
 	if (v.len != 8 || memcmp(v.p, "HTTP/1.", 7) != 0 || (v.p[7] != '0' && v.p[7] != '1')) {
 		*fault = HTTP1_FAULT_VERSION;

@@ -105,9 +105,8 @@ static int check_root(json_t *root, const char *line, size_t len, const uint8_t 
 	struct line_meta m;
 	char tail[RECORD_TAIL_MAX];
 	const char *hash = json_string_value(json_object_get(root, "hash"));
-	uint8_t claimed[RECORD_HASH_SIZE];
-	if (json_object_size(root) != 8 || !json_is_object(json_object_get(root, "data")) || !hash || strlen(hash) != RECORD_HASH_HEX ||
-		text_unhex(hash, claimed, sizeof(claimed)) < 0)
+	char hex[RECORD_HASH_HEX + 1];
+	if (json_object_size(root) != 8 || !json_is_object(json_object_get(root, "data")) || !hash || strlen(hash) != RECORD_HASH_HEX)
 		return err_set(err, ERR_CORRUPT, "the line is no record");
 	if (line_meta_read(root, &m, err) < 0 || check_canonical(root, line, len, err) < 0)
 		return -1;
@@ -122,7 +121,9 @@ static int check_root(json_t *root, const char *line, size_t len, const uint8_t 
 	if (len < around || memcmp(line + len - tail_len, tail, tail_len) != 0)
 		return err_set(err, ERR_CORRUPT, "the record is not in canonical form");
 	line_hash(prev, line + sizeof(RECORD_LINE_HEAD) - 1, len - around, tail, tail_len, ret_hash);
-	if (memcmp(ret_hash, claimed, RECORD_HASH_SIZE) != 0)
+	/* As text: there is only one spelling. */
+	text_hex(ret_hash, RECORD_HASH_SIZE, hex);
+	if (!str_eq(hex, hash))
 		return err_set(err, ERR_CORRUPT, "the record was changed: its hash does not match");
 	return 0;
 }

@@ -41,16 +41,31 @@ static int lock_file(int fd, struct err *err)
 	return 0;
 }
 
-static int open_file(int dirfd, const char *name, uint64_t *ret_size, struct err *err)
+static int open_file(int dirfd, const char *name, struct err *err)
 {
-	cleanup_fd int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	return fd < 0 ? err_sys(err, errno, "cannot open the record's file %s", name) : fd;
+}
+
+static int file_size(int fd, const char *name, uint64_t *ret, struct err *err)
+{
 	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, errno, "cannot open the record's file %s", name);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "cannot look at the record's file %s", name);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, ERR_CORRUPT, "the record's file %s is not a regular file", name);
-	*ret_size = (uint64_t)st.st_size;
-	return fd_steal(&fd);
+	*ret = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* The lock is held when the sizes are read. */
+static int open_files(struct record_writer *w, int dirfd, struct err *err)
+{
+	w->fd = open_file(dirfd, RECORD_FILE, err);
+	if (w->fd < 0 || lock_file(w->fd, err) < 0 || file_size(w->fd, RECORD_FILE, &w->size, err) < 0)
+		return -1;
+	w->blob_fd = open_file(dirfd, RECORD_BLOB_FILE, err);
+	return w->blob_fd < 0 ? -1 : file_size(w->blob_fd, RECORD_BLOB_FILE, &w->blob_size, err);
 }
 
 /* Picks the chain up at its last whole record and removes what a crash left behind it. */
@@ -73,21 +88,14 @@ int record_writer_open(int dirfd, struct record_writer **ret, uint64_t *ret_cut_
 {
 	struct record_writer *w = mem_alloc(sizeof(*w));
 	uint64_t cut = 0;
-	w->blob_fd = -1;
-	w->fd = open_file(dirfd, RECORD_FILE, &w->size, err);
-	if (w->fd < 0 || lock_file(w->fd, err) < 0)
-		goto fail;
-	w->blob_fd = open_file(dirfd, RECORD_BLOB_FILE, &w->blob_size, err);
-	if (w->blob_fd < 0)
-		goto fail;
-	if (w->size > 0 && continue_log(w, &cut, err) < 0)
-		goto fail;
+	w->fd = w->blob_fd = -1;
+	if (open_files(w, dirfd, err) < 0 || (w->size > 0 && continue_log(w, &cut, err) < 0)) {
+		record_writer_free(w);
+		return -1;
+	}
 	*ret = w;
 	*ret_cut_bytes = cut;
 	return 0;
-fail:
-	record_writer_free(w);
-	return -1;
 }
 
 struct record_writer *record_writer_free(struct record_writer *w)

@@ -42,8 +42,7 @@ static bool content_is_stored(const struct apply *a, const struct change *one, i
 	return stored >= 0 && content_equal(now, stored) == 1;
 }
 
-/* The path is as the change would make it. */
-static bool is_as_wanted(const struct apply *a, const struct change *one, int parent, const char *name, const struct stat *st)
+bool original_is_as_wanted(const struct apply *a, const struct change *one, int parent, const char *name, const struct stat *st)
 {
 	if (tree_kind(st) != one->after)
 		return false;
@@ -164,7 +163,7 @@ static int check_made(const struct apply *a, const struct change *one, enum item
 		*ret = new_here || (one->kind == CHANGE_TYPE && (one->before == FILE_FOLDER || one->after == FILE_FOLDER)) ? ITEM_TODO : ITEM_CONFLICT;
 		return 0;
 	}
-	if (is_as_wanted(a, one, parent, name, &st)) {
+	if (original_is_as_wanted(a, one, parent, name, &st)) {
 		*ret = ITEM_ALREADY;
 		return 0;
 	}

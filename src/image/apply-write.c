@@ -286,6 +286,10 @@ static int write_made(const struct apply *a, size_t item, struct err *err)
 	int r = spot_open(&s, a, item, one->path);
 	if (r < 0)
 		return fail(err, r, "open the folder of", one->path);
+	/* Between the check and now somebody may have been here. */
+	bool new_here = one->kind == CHANGE_ADDED || one->kind == CHANGE_RENAMED;
+	if (s.kind != FILE_NONE && (new_here || !original_is_unchanged(one, s.parent, s.name, &s.st, false)))
+		return original_is_as_wanted(a, one, s.parent, s.name, &s.st) ? 0 : changed_meanwhile(err, one->path);
 	bool in_the_way = s.kind != FILE_NONE && s.kind != one->after && (s.kind == FILE_FOLDER || one->after == FILE_FOLDER);
 	if (in_the_way) {
 		r = take_away(&s);
@@ -294,7 +298,7 @@ static int write_made(const struct apply *a, size_t item, struct err *err)
 	if (r == 0 && one->kind == CHANGE_MODE)
 		r = put_mode(&s);
 	else if (r == 0 && one->after == FILE_FOLDER)
-		r = s.kind == FILE_FOLDER ? 0 : put_folder(&s);
+		r = put_folder(&s);
 	else if (r == 0 && one->after == FILE_LINK)
 		r = put_link(&s);
 	else if (r == 0)

@@ -54,3 +54,5 @@ int apply_write(struct apply *a, struct err *err);
 
 /* What is at the path now is what was there when the changes were collected. moved: it was renamed by us, so that its ctime says nothing. */
 bool original_is_unchanged(const struct change *one, int parent, const char *name, const struct stat *st, bool moved);
+/* What is at the path now is what the change would make of it. */
+bool original_is_as_wanted(const struct apply *a, const struct change *one, int parent, const char *name, const struct stat *st);

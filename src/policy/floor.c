@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses that no name may lead to. Two tables, first match wins, then the IPv4 address that an IPv6 one carries is judged too,
- * and the worse of the two counts. What lies outside the global unicast block 2000::/3 and is not listed is reserved: new blocks
- * are refused until someone has thought about them.
+ * Addresses that no name may lead to. Two tables, first match wins, then the IPv4 address that an IPv6 one carries is judged
+ * too, and the worse of the two counts. What lies outside the global unicast block 2000::/3 and is not listed is reserved:
+ * new blocks are refused until someone has thought about them.
  */
 #include "policy/floor.h"
 
@@ -50,23 +50,21 @@ static const struct block blocks4[] = {
 
 static const struct block blocks6[] = {
 	{ { 0xfd, 0, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54 }, 128, REASON_ADDRESS_METADATA, LIFT }, /* fd00:ec2::254, AWS */
-	{ { 0xfd, 0, 0x0e, 0xc2, [15] = 0x23 }, 128, REASON_ADDRESS_METADATA, LIFT },              /* fd00:ec2::23, AWS EKS pod identity */
+	{ { 0xfd, 0, 0x0e, 0xc2, [15] = 0x23 }, 128, REASON_ADDRESS_METADATA, LIFT }, /* fd00:ec2::23, AWS EKS pods */
 	{ { 0xfd, 0x20, 0, 0xce, [14] = 0x02, [15] = 0x54 }, 128, REASON_ADDRESS_METADATA, LIFT }, /* fd20:ce::254, Google */
-	{ { 0xfd, 0, 0, 0x42, [15] = 0x42 }, 128, REASON_ADDRESS_METADATA, LIFT },                 /* fd00:42::42, Scaleway */
-	{ { 0xfe, 0x80, [12] = 0xa9, 0xfe, 0xa9, 0xfe }, 128, REASON_ADDRESS_METADATA, LIFT },     /* fe80::a9fe:a9fe, OpenStack */
-	{ { [15] = 1 }, 128, REASON_ADDRESS_LOOPBACK, LIFT },
-	{ { 0xfc }, 7, REASON_ADDRESS_PRIVATE, LIFT },
-	{ { 0xfe, 0xc0 }, 10, REASON_ADDRESS_PRIVATE, FIXED },                    /* site-local: abolished, meaning unknown */
-	{ { 0xfe, 0x80 }, 10, REASON_ADDRESS_LINK_LOCAL, LIFT },
-	{ { 0xff }, 8, REASON_ADDRESS_MULTICAST, FIXED },
-	{ { 0x00, 0x64, 0xff, 0x9b }, 96, REASON_NONE, LIFT },                    /* NAT64: judged by what it carries */
-	{ { 0x20, 0x01, 0x00, 0x02 }, 48, REASON_ADDRESS_RESERVED, LIFT },        /* benchmarking */
-	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32, REASON_ADDRESS_RESERVED, LIFT },        /* documentation */
-	{ { 0x3f, 0xff }, 20, REASON_ADDRESS_RESERVED, LIFT },                    /* documentation */
-	{ { 0x20, 0x01, 0x00 }, 23, REASON_ADDRESS_RESERVED, FIXED },             /* protocol assignments: Teredo, ORCHID, … */
-	{ { 0x20, 0x02 }, 16, REASON_ADDRESS_RESERVED, FIXED },                   /* 6to4 */
-	{ { 0x20 }, 3, REASON_NONE, LIFT },                                       /* global unicast */
-	{ { 0 }, 0, REASON_ADDRESS_RESERVED, FIXED },                             /* all the rest, :: and ::/96 included */
+	{ { 0xfd, 0, 0, 0x42, [15] = 0x42 }, 128, REASON_ADDRESS_METADATA, LIFT },		   /* fd00:42::42, Scaleway */
+	{ { 0xfe, 0x80, [12] = 0xa9, 0xfe, 0xa9, 0xfe }, 128, REASON_ADDRESS_METADATA, LIFT }, /* fe80::a9fe:a9fe, OpenStack */
+	{ { [15] = 1 }, 128, REASON_ADDRESS_LOOPBACK, LIFT }, { { 0xfc }, 7, REASON_ADDRESS_PRIVATE, LIFT },
+	{ { 0xfe, 0xc0 }, 10, REASON_ADDRESS_PRIVATE, FIXED }, /* site-local: abolished, meaning unknown */
+	{ { 0xfe, 0x80 }, 10, REASON_ADDRESS_LINK_LOCAL, LIFT }, { { 0xff }, 8, REASON_ADDRESS_MULTICAST, FIXED },
+	{ { 0x00, 0x64, 0xff, 0x9b }, 96, REASON_NONE, LIFT },		   /* NAT64: judged by what it carries */
+	{ { 0x20, 0x01, 0x00, 0x02 }, 48, REASON_ADDRESS_RESERVED, LIFT }, /* benchmarking */
+	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32, REASON_ADDRESS_RESERVED, LIFT }, /* documentation */
+	{ { 0x3f, 0xff }, 20, REASON_ADDRESS_RESERVED, LIFT },		   /* documentation */
+	{ { 0x20, 0x01, 0x00 }, 23, REASON_ADDRESS_RESERVED, FIXED },	   /* protocol assignments: Teredo, ORCHID, … */
+	{ { 0x20, 0x02 }, 16, REASON_ADDRESS_RESERVED, FIXED },		   /* 6to4 */
+	{ { 0x20 }, 3, REASON_NONE, LIFT },				   /* global unicast */
+	{ { 0 }, 0, REASON_ADDRESS_RESERVED, FIXED },			   /* all the rest, :: and ::/96 included */
 };
 
 static bool block_holds(const struct block *b, const uint8_t *bytes)
@@ -98,8 +96,8 @@ struct ip ip_unmap(const struct ip *ip)
 /* How bad it is to reach the kind of address by mistake. */
 static unsigned severity(enum reason reason)
 {
-	static const enum reason order[] = { REASON_NONE, REASON_ADDRESS_RESERVED, REASON_ADDRESS_MULTICAST, REASON_ADDRESS_PRIVATE,
-		REASON_ADDRESS_LINK_LOCAL, REASON_ADDRESS_LOOPBACK, REASON_ADDRESS_METADATA };
+	static const enum reason order[] = { REASON_NONE, REASON_ADDRESS_RESERVED, REASON_ADDRESS_MULTICAST,
+		REASON_ADDRESS_PRIVATE, REASON_ADDRESS_LINK_LOCAL, REASON_ADDRESS_LOOPBACK, REASON_ADDRESS_METADATA };
 	unsigned i = 0;
 	while (i < ARRAY_LEN(order) - 1 && order[i] != reason)
 		i++;

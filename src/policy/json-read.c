@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The canonical form back into a policy. Each field is read by the rules that the policy file has too, and in the end the result is written
- * again and must be the very bytes that came in: so a missing, additional, reordered or twice-given field can't pass.
+ * The canonical form back into a policy. Each field is read by the rules that the policy file has too, and in the end the
+ * result is written again and must be the very bytes that came in: so a missing, additional, reordered or twice-given field
+ * can't pass.
  */
 #include <string.h>
 
@@ -15,7 +16,8 @@
 
 static int field_bad(struct err *err, const char *key)
 {
-	return err_set(err, ERR_INVALID, "the policy's JSON has no valid `%s`; only what Bulkhead wrote itself is accepted", key);
+	return err_set(
+		err, ERR_INVALID, "the policy's JSON has no valid `%s`; only what Bulkhead wrote itself is accepted", key);
 }
 
 /* A string or null. */
@@ -65,7 +67,8 @@ static int take_limits(const json_t *o, struct policy_limits *l, struct err *err
 
 static int take_mount(const json_t *o, struct policy *p, struct err *err)
 {
-	const char *source = json_string_value(json_object_get(o, "source")), *target = json_string_value(json_object_get(o, "target"));
+	const char *source = json_string_value(json_object_get(o, "source"));
+	const char *target = json_string_value(json_object_get(o, "target"));
 	const char *mode_text = json_string_value(json_object_get(o, "mode"));
 	enum mount_mode mode;
 	if (!source || !target || mount_mode_parse(mode_text, &mode) < 0)
@@ -105,7 +108,9 @@ static int take_rule(const json_t *o, struct policy *p, struct err *err)
 	return policy_add_rule(p, &r, err);
 }
 
-static int take_each(const json_t *o, const char *key, int (*take)(const json_t *, struct policy *, struct err *), struct policy *p, struct err *err)
+typedef int take_item(const json_t *item, struct policy *p, struct err *err);
+
+static int take_each(const json_t *o, const char *key, take_item *take, struct policy *p, struct err *err)
 {
 	const json_t *array = json_object_get(o, key);
 	if (!json_is_array(array))
@@ -145,7 +150,8 @@ static int check_same(const struct policy *p, const char *text, size_t len, stru
 	cleanup_free char *again = policy_to_json(p);
 	if (strlen(again) == len && memcmp(again, text, len) == 0)
 		return 0;
-	return err_set(err, ERR_INVALID, "the policy's JSON is not in its canonical form; only what Bulkhead wrote itself is accepted");
+	return err_set(err, ERR_INVALID,
+		"the policy's JSON is not in its canonical form; only what Bulkhead wrote itself is accepted");
 }
 
 struct policy *policy_from_json(const char *text, size_t len, struct err *err)

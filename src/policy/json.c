@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The canonical form: sorted keys, no white space. What is hashed, stored and handed to the gate is this text and nothing else. */
+/* The canonical form: sorted keys, no white space. What is hashed, stored and given to the gate is this text, nothing else. */
 #include <stdlib.h>
 
 #include <jansson.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "policy/limit.h"
 
-/* jansson says "out of memory" by NULL; a policy with a part missing must never be written, so the process ends as mem.h does. */
+/* jansson says "out of memory" by NULL; a policy with a part missing must never be written, so the process ends at once. */
 static json_t *whole(json_t *value)
 {
 	if (!value)
@@ -114,6 +114,6 @@ char *policy_to_json(const struct policy *p)
 void policy_seal(struct policy *p)
 {
 	cleanup_free char *text = policy_to_json(p);
-	_Static_assert(POLICY_HASH_SIZE >= crypto_generichash_BYTES_MIN && POLICY_HASH_SIZE <= crypto_generichash_BYTES_MAX, "BLAKE2b-256");
+	_Static_assert(POLICY_HASH_SIZE == crypto_generichash_BYTES, "BLAKE2b-256");
 	crypto_generichash(p->hash, sizeof(p->hash), (const unsigned char *)text, strlen(text), NULL, 0);
 }

@@ -53,8 +53,10 @@ static int refuse_unknown(const struct node *key, const char *where, const struc
 	const struct key *near = nearest(keys, key);
 	node_show(key, shown);
 	if (near)
-		return node_error(key, err, ERR_INVALID, "unknown key `%s` in %s; did you mean `%s`?", shown, where, near->name);
-	return node_error(key, err, ERR_INVALID, "unknown key `%s` in %s; remove it (docs/policy.md lists the keys)", shown, where);
+		return node_error(
+			key, err, ERR_INVALID, "unknown key `%s` in %s; did you mean `%s`?", shown, where, near->name);
+	return node_error(
+		key, err, ERR_INVALID, "unknown key `%s` in %s; remove it (docs/policy.md lists the keys)", shown, where);
 }
 
 static const struct key *find(const struct key *keys, const struct node *key)
@@ -68,7 +70,8 @@ static const struct key *find(const struct key *keys, const struct node *key)
 int key_refuse(const struct node *key, const char *instead, struct err *err)
 {
 	return node_error(key, err, ERR_UNSUPPORTED,
-		"`%s` is not enforced by this version of Bulkhead, so the policy is refused; remove it, %s", key->text, instead);
+		"`%s` is not enforced by this version of Bulkhead, so the policy is refused; remove it, %s", key->text,
+		instead);
 }
 
 int keys_parse(const struct node *map, const char *where, const struct key *keys, void *into, struct err *err)

@@ -12,7 +12,7 @@
 #define TIME_MOST (366ULL * 24 * 3600 * NS_PER_S)
 #define FIELD(f) offsetof(struct policy_limits, f)
 
-/* The least values are those below which a box can't even start a shell: a limit that breaks everything is a mistake in writing. */
+/* The least values are those below which a box can't even start a shell: such a limit is a mistake in writing. */
 const struct limit_kind limit_kinds[LIMIT_KINDS] = {
 	{ "cpus", "cpus_milli", LIMIT_CPUS, FIELD(cpus_milli), 10, 1024000 },
 	{ "memory", "memory_bytes", LIMIT_SIZE, FIELD(memory), 8 * MIB, SIZE_MOST },
@@ -113,7 +113,8 @@ static int check_range(const struct limit_kind *kind, uint64_t value, struct err
 	if (value == POLICY_UNLIMITED || (value >= kind->min && value <= kind->max))
 		return 0;
 	if (value == 0)
-		return err_set(err, ERR_INVALID, "`%s` is 0, which would allow nothing; write a greater value, or `unlimited`", kind->name);
+		return err_set(err, ERR_INVALID, "`%s` is 0, which would allow nothing; write a greater value, or `unlimited`",
+			kind->name);
 	return err_set(err, ERR_INVALID, "`%s` must lie between %s and %s, or be `unlimited`", kind->name,
 		format_value(kind->unit, kind->min, least), format_value(kind->unit, kind->max, most));
 }
@@ -124,14 +125,15 @@ int limit_set(struct policy_limits *l, const char *name, const char *value, stru
 	char shown[64];
 	uint64_t v;
 	if (!kind)
-		return err_set(err, ERR_INVALID, "there is no limit \"%s\"", text_escape(name, strlen(name), shown, sizeof(shown)));
+		return err_set(
+			err, ERR_INVALID, "there is no limit \"%s\"", text_escape(name, strlen(name), shown, sizeof(shown)));
 	if (str_eq(value, "unlimited")) {
 		limit_put(l, kind, POLICY_UNLIMITED);
 		return 0;
 	}
 	if (parse_unit(kind->unit, value, &v) < 0)
-		return err_set(err, ERR_INVALID, "`%s` must be %s, or `unlimited`, and is \"%s\"", kind->name, unit_form[kind->unit],
-			text_escape(value, strlen(value), shown, sizeof(shown)));
+		return err_set(err, ERR_INVALID, "`%s` must be %s, or `unlimited`, and is \"%s\"", kind->name,
+			unit_form[kind->unit], text_escape(value, strlen(value), shown, sizeof(shown)));
 	if (v == POLICY_UNLIMITED)
 		v--; /* the word alone says unlimited, never a number */
 	if (check_range(kind, v, err) < 0)

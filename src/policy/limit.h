@@ -23,8 +23,8 @@ extern const struct limit_kind limit_kinds[LIMIT_KINDS];
 uint64_t limit_get(const struct policy_limits *l, const struct limit_kind *kind);
 void limit_put(struct policy_limits *l, const struct limit_kind *kind, uint64_t value);
 
-/* Sets the limit called `name` from what a person wrote ("1.5", "512MiB", "15m", "unlimited"). ERR_INVALID names the limit and shows a
- * valid value. For the policy file and for options such as --memory alike. */
+/* Sets the limit called `name` from what a person wrote ("1.5", "512MiB", "15m", "unlimited"). ERR_INVALID names the limit and
+ * shows a valid value. For the policy file and for options such as --memory alike. */
 int limit_set(struct policy_limits *l, const char *name, const char *value, struct err *err);
 /* Every field is unlimited or between its least and greatest value. */
 int limits_check(const struct policy_limits *l, struct err *err);

@@ -43,7 +43,11 @@ int node_want(const struct node *n, const char *key, enum node_kind kind, struct
 /* What YAML reads as "nothing": an empty place, ~ or null. */
 static bool is_null(const struct node *n)
 {
-	return n->plain && (n->len == 0 || str_eq(n->text, "~") || str_eq(n->text, "null") || str_eq(n->text, "Null") || str_eq(n->text, "NULL"));
+	static const char *const words[] = { "", "~", "null", "Null", "NULL" };
+	for (size_t i = 0; n->plain && i < ARRAY_LEN(words); i++)
+		if (str_eq(n->text, words[i]))
+			return true;
+	return false;
 }
 
 static int want_scalar(const struct node *n, const char *key, struct err *err)
@@ -62,7 +66,8 @@ int node_bool(const struct node *n, const char *key, bool *ret, struct err *err)
 		return -1;
 	bool yes = n->plain && str_eq(n->text, "true");
 	if (!yes && !(n->plain && str_eq(n->text, "false")))
-		return node_error(n, err, ERR_INVALID, "`%s` must be true or false without quotes, and is \"%s\"", key, node_show(n, shown));
+		return node_error(n, err, ERR_INVALID, "`%s` must be true or false without quotes, and is \"%s\"", key,
+			node_show(n, shown));
 	*ret = yes;
 	return 0;
 }
@@ -105,7 +110,8 @@ int node_number(const struct node *n, const char *key, uint64_t min, uint64_t ma
 	/* Some readers of YAML take 0443 for octal: nobody can be sure what was meant. */
 	bool leading_zero = n->len > 1 && n->text[0] == '0';
 	if (!n->plain || leading_zero || text_parse_u64(n->text, min, max, ret) < 0)
-		return node_error(n, err, ERR_INVALID, "`%s` must be a whole number from %llu to %llu without quotes, and is \"%s\"", key,
+		return node_error(n, err, ERR_INVALID,
+			"`%s` must be a whole number from %llu to %llu without quotes, and is \"%s\"", key,
 			(unsigned long long)min, (unsigned long long)max, node_show(n, shown));
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The small part of YAML that a policy may use, as a tree whose every node knows its line and column. One document of maps, lists and
- * scalars; no anchors, aliases, tags, directives or duplicate keys, so that what a person reads is what the program reads.
+ * The small part of YAML that a policy may use, as a tree whose every node knows its line and column. One document of maps,
+ * lists and scalars; no anchors, aliases, tags, directives or duplicate keys, so that what a person reads is what the program
+ * reads.
  * Ceilings: POLICY_TEXT_MAX bytes, YAML_DEPTH_MAX levels, YAML_NODES_MAX nodes, YAML_KEYS_MAX keys in one map.
  */
 #pragma once
@@ -34,7 +35,8 @@ int node_load(const char *text, size_t len, const char *file, struct node **ret,
 struct node *node_free(struct node *n); /* accepts NULL; returns NULL */
 
 /* Both put "FILE:LINE:COLUMN: " in front of the sentence and return -1. */
-int node_error(const struct node *n, struct err *err, enum err_code code, const char *format, ...) __attribute__((format(printf, 4, 5)));
+int node_error(const struct node *n, struct err *err, enum err_code code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 int node_wrap(const struct node *n, struct err *err);
 
 #define NODE_SHOWN_MAX 96

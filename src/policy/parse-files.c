@@ -26,7 +26,8 @@ static int parse_mode(const struct node *key, const struct node *value, void *in
 	if (node_string(value, "mode", TEXT_FIELD_MAX, &text, err) < 0)
 		return -1;
 	if (mount_mode_parse(text, &((struct file_entry *)into)->mode) < 0)
-		return node_error(value, err, ERR_INVALID, "`mode` must be copy, ro or rw, and is \"%s\"", node_show(value, shown));
+		return node_error(
+			value, err, ERR_INVALID, "`mode` must be copy, ro or rw, and is \"%s\"", node_show(value, shown));
 	return 0;
 }
 
@@ -43,7 +44,8 @@ static int parse_file(const struct node *item, struct policy *p, struct err *err
 	if (keys_parse(item, "files", file_keys, &e, err) < 0)
 		return -1;
 	if (!e.source || !e.target)
-		return node_error(item, err, ERR_INVALID, "an entry of `files` needs `source` and `target`, as in { source: ., target: /workspace, mode: copy }");
+		return node_error(item, err, ERR_INVALID,
+			"an entry of `files` needs `source` and `target`, as in { source: ., target: /workspace, mode: copy }");
 	if (policy_add_mount(p, e.source, e.target, e.mode, err) < 0)
 		return node_wrap(item, err);
 	return 0;

@@ -15,7 +15,8 @@ int parse_version(const struct node *key, const struct node *value, void *into, 
 	if (node_number(value, "version", 0, UINT32_MAX, &version, err) < 0)
 		return -1;
 	if (version != 1)
-		return node_error(value, err, ERR_UNSUPPORTED, "this version of Bulkhead reads policies of version 1, and this one says %llu",
+		return node_error(value, err, ERR_UNSUPPORTED,
+			"this version of Bulkhead reads policies of version 1, and this one says %llu",
 			(unsigned long long)version);
 	p->version = 1;
 	return 0;
@@ -28,7 +29,8 @@ int parse_name(const struct node *key, const struct node *value, void *into, str
 		return -1;
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 	if (strspn(p->name, allowed) != strlen(p->name))
-		return node_error(value, err, ERR_INVALID, "`name` may have letters, digits, dots, hyphens and underscores only");
+		return node_error(
+			value, err, ERR_INVALID, "`name` may have letters, digits, dots, hyphens and underscores only");
 	return 0;
 }
 
@@ -72,7 +74,8 @@ int parse_review_by(const struct node *key, const struct node *value, void *into
 	if (node_copy(value, "review_by", TEXT_FIELD_MAX, &p->review_by, err) < 0)
 		return -1;
 	if (!is_date(p->review_by))
-		return node_error(value, err, ERR_INVALID, "`review_by` must be a day as in 2027-02-28, and is \"%s\"", node_show(value, shown));
+		return node_error(value, err, ERR_INVALID, "`review_by` must be a day as in 2027-02-28, and is \"%s\"",
+			node_show(value, shown));
 	return 0;
 }
 
@@ -113,8 +116,9 @@ int review_check(const struct policy *p, const struct node *root, const char *no
 		return 0;
 	if (p->strict)
 		return node_error(value, err, ERR_DENIED,
-			"the policy was to be reviewed by %s and is `strict`, so it is refused; ask %s to review it and move the date", p->review_by, p->owner);
-	*ret_warning = mem_printf("%s:%u:%u: the policy was to be reviewed by %s; ask %s to review it and move the date", value->file, value->line,
-		value->column, p->review_by, p->owner);
+			"the policy was to be reviewed by %s and is `strict`, so it is refused; ask %s to review it and move the date",
+			p->review_by, p->owner);
+	*ret_warning = mem_printf("%s:%u:%u: the policy was to be reviewed by %s; ask %s to review it and move the date",
+		value->file, value->line, value->column, p->review_by, p->owner);
 	return 0;
 }

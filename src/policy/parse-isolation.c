@@ -8,7 +8,8 @@ static int parse_minimum(const struct node *key, const struct node *value, void 
 	if (node_string(value, "minimum", TEXT_FIELD_MAX, &name, err) < 0)
 		return -1;
 	if (isolation_level_parse(name, &((struct policy *)into)->minimum) < 0)
-		return node_error(value, err, ERR_INVALID, "`minimum` must be container, gvisor or microvm, and is \"%s\"", node_show(value, shown));
+		return node_error(value, err, ERR_INVALID, "`minimum` must be container, gvisor or microvm, and is \"%s\"",
+			node_show(value, shown));
 	return 0;
 }
 

@@ -26,13 +26,15 @@ static int parse_ports(const struct node *key, const struct node *value, void *i
 	if (value->kind != NODE_LIST)
 		return node_error(value, err, ERR_INVALID, "`ports` must be a list, as in [443]");
 	if (value->n_items == 0 || value->n_items > POLICY_PORTS_MAX)
-		return node_error(value, err, ERR_INVALID, "`ports` must list 1 to %u ports, and lists %zu", POLICY_PORTS_MAX, value->n_items);
+		return node_error(value, err, ERR_INVALID, "`ports` must list 1 to %u ports, and lists %zu", POLICY_PORTS_MAX,
+			value->n_items);
 	for (size_t i = 0; i < value->n_items; i++) {
 		uint64_t port;
 		if (node_number(value->items[i], "ports", 1, 65535, &port, err) < 0)
 			return -1;
 		if (rule_has_port(rule, (uint16_t)port))
-			return node_error(value->items[i], err, ERR_INVALID, "the port %u is listed twice; remove one", (unsigned)port);
+			return node_error(
+				value->items[i], err, ERR_INVALID, "the port %u is listed twice; remove one", (unsigned)port);
 		rule->ports[rule->n_ports++] = (uint16_t)port;
 	}
 	return 0;
@@ -63,13 +65,15 @@ static int parse_rule(const struct node *item, struct policy *p, struct err *err
 {
 	struct network_rule rule = { .line = item->line };
 	if (item->kind != NODE_MAP)
-		return node_error(item, err, ERR_INVALID, "an entry of `network` must be a map, as in { host: api.example.com, ports: [443] }");
+		return node_error(item, err, ERR_INVALID,
+			"an entry of `network` must be a map, as in { host: api.example.com, ports: [443] }");
 	if (keys_parse(item, "network", rule_keys, &rule, err) < 0) {
 		mem_free(rule.text);
 		return -1;
 	}
 	if (!rule.text)
-		return node_error(item, err, ERR_INVALID, "an entry of `network` needs `host`, as in { host: api.example.com, ports: [443] }");
+		return node_error(item, err, ERR_INVALID,
+			"an entry of `network` needs `host`, as in { host: api.example.com, ports: [443] }");
 	if (rule.n_ports == 0)
 		rule.ports[rule.n_ports++] = RULE_PORT_DEFAULT;
 	if (policy_add_rule(p, &rule, err) < 0)

@@ -54,7 +54,8 @@ static struct policy *blank(void)
 	return p;
 }
 
-int policy_parse(const char *text, size_t len, const char *file, const char *now_date, struct policy **ret, char **ret_warning, struct err *err)
+int policy_parse(const char *text, size_t len, const char *file, const char *now_date,
+	struct policy **ret, char **ret_warning, struct err *err)
 {
 	char shown[256];
 	struct node *root;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One function for each section of the policy file. All have the form that a table of keys wants; `into` is the struct policy. */
+/* One function for each section of the policy file, in the form that a table of keys wants; `into` is the struct policy. */
 #pragma once
 
 #include "policy/policy.h"

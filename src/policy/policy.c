@@ -66,7 +66,7 @@ static int check_source(const char *source, struct err *err)
 	if (!text_is_utf8(source, n)) {
 		char shown[200];
 		return err_set(err, ERR_UNSUPPORTED,
-			"the path \"%s\" is not UTF-8, and the record can only hold such paths; rename the folder", 
+			"the path \"%s\" is not UTF-8, and the record can only hold such paths; rename the folder",
 			text_escape(source, n, shown, sizeof(shown)));
 	}
 	return 0;
@@ -90,7 +90,8 @@ int policy_add_mount(struct policy *p, const char *source, const char *target, e
 	if ((unsigned)mode >= MOUNT_MODE_MAX)
 		return err_set(err, ERR_INVALID, "the mode of a mount must be copy, ro or rw");
 	if (p->n_mounts >= POLICY_MOUNTS_MAX)
-		return err_set(err, ERR_LIMIT, "there are more than %u mounts; mount a folder above several of them instead", POLICY_MOUNTS_MAX);
+		return err_set(err, ERR_LIMIT, "there are more than %u mounts; mount a folder above several of them instead",
+			POLICY_MOUNTS_MAX);
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (str_eq(p->mounts[i].target, target)) {
 			char shown[200];

@@ -44,7 +44,8 @@ static int refuse_shapes(const char *s, size_t len, const char *shown, struct er
 		return err_set(err, ERR_INVALID, "the host \"%s\" contains a NUL byte; write a plain name", shown);
 	if (!all_ascii(s, len))
 		return err_set(err, ERR_INVALID,
-			"the host \"%s\" is written in Unicode; write its ASCII form, each label that needs it beginning with xn-- (A-label)", shown);
+			"the host \"%s\" is written in Unicode; write its ASCII form, in which such labels begin with xn-- (A-label)",
+			shown);
 	if (memchr(s, '/', len)) {
 		size_t n;
 		const char *a = authority_of(s, len, &n);
@@ -74,7 +75,8 @@ static bool wildcard_too_wide(const struct hostname *name)
 static int parse_name(const char *s, size_t len, const char *shown, struct network_rule *r, struct err *err)
 {
 	if (len == 1 && s[0] == '*')
-		return err_set(err, ERR_INVALID, "the host \"*\" would allow every host; name the hosts, or a domain as in *.example.com");
+		return err_set(err, ERR_INVALID,
+			"the host \"*\" would allow every host; name the hosts, or a domain as in *.example.com");
 	if (len > 2 && s[0] == '*' && s[1] == '.') {
 		r->wildcard = true;
 		s += 2;
@@ -82,17 +84,21 @@ static int parse_name(const char *s, size_t len, const char *shown, struct netwo
 	}
 	if (memchr(s, '*', len))
 		return err_set(err, ERR_INVALID,
-			"in the host \"%s\" the * must stand alone in front of the first dot, once, as in *.example.com", shown);
+			"in the host \"%s\" the * must stand alone in front of the first dot, once, as in *.example.com",
+			shown);
 	if (memchr(s, ':', len))
 		return err_set(err, ERR_INVALID,
-			"the host \"%s\" has a port or is not a valid address; write the name alone, and the port in `ports`", shown);
+			"the host \"%s\" has a port or is not a valid address; write the name alone, and the port in `ports`",
+			shown);
 	if (hostname_parse(s, len, &r->name, err) < 0)
 		return -1;
 	if (is_localhost(&r->name))
 		return err_set(err, ERR_INVALID,
-			"the host \"%s\" means the box itself; for a service of this machine name its address with `private: true`", shown);
+			"the host \"%s\" means the box itself; for a service of this machine name its address with `private: true`",
+			shown);
 	if (r->wildcard && wildcard_too_wide(&r->name))
-		return err_set(err, ERR_INVALID, "the host \"%s\" would allow a whole top-level domain; name a domain as in *.example.com", shown);
+		return err_set(err, ERR_INVALID,
+			"the host \"%s\" would allow a whole top-level domain; name a domain as in *.example.com", shown);
 	return 0;
 }
 
@@ -107,7 +113,8 @@ int rule_parse_host(const char *s, size_t len, struct network_rule *ret, struct 
 		struct ip plain = ip_unmap(&r.address);
 		char text[IP_TEXT_MAX];
 		if (plain.family != r.address.family)
-			return err_set(err, ERR_INVALID, "write the IPv4 address %s instead of \"%s\"", ip_format(&plain, text), shown);
+			return err_set(err, ERR_INVALID, "write the IPv4 address %s instead of \"%s\"", ip_format(&plain, text),
+				shown);
 		r.is_address = true;
 	} else if (parse_name(s, len, shown, &r, err) < 0) {
 		return -1;
@@ -142,8 +149,10 @@ static int check_reachable(const struct network_rule *r, struct err *err)
 		return 0;
 	ip_format(&r->address, text);
 	if (!floor.liftable)
-		return err_set(err, ERR_INVALID, "no rule can open the address %s (%s); remove the rule", text, reason_name(floor.reason));
-	return err_set(err, ERR_INVALID, "the address %s is not a public one (%s); a rule in a policy file with `private: true` is needed to open it",
+		return err_set(err, ERR_INVALID, "no rule can open the address %s (%s); remove the rule", text,
+			reason_name(floor.reason));
+	return err_set(err, ERR_INVALID,
+		"the address %s is not a public one (%s); a rule in a policy file with `private: true` is needed to open it",
 		text, reason_name(floor.reason));
 }
 

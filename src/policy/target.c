@@ -41,13 +41,15 @@ int target_check(const char *path, struct err *err)
 	text_escape(path, strlen(path), shown, sizeof(shown));
 	if (!path_is_normal(path))
 		return err_set(err, ERR_INVALID,
-			"the target \"%s\" must be an absolute path without empty, \".\" or \"..\" parts, such as /workspace", shown);
+			"the target \"%s\" must be an absolute path without empty, \".\" or \"..\" parts, such as /workspace",
+			shown);
 	if (path[1] == '\0')
-		return err_set(err, ERR_INVALID, "the target \"/\" would replace the whole box; choose a folder such as /workspace");
+		return err_set(
+			err, ERR_INVALID, "the target \"/\" would replace the whole box; choose a folder such as /workspace");
 	for (size_t i = 0; i < ARRAY_LEN(system_folders); i++)
 		if (path_is_within(path, system_folders[i]))
 			return err_set(err, ERR_INVALID,
-				"the target \"%s\" lies in %s, which belongs to the box itself; choose a folder such as /workspace", shown,
-				system_folders[i]);
+				"the target \"%s\" lies in %s, which belongs to the box itself; choose a folder such as /workspace",
+				shown, system_folders[i]);
 	return 0;
 }

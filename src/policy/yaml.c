@@ -53,7 +53,8 @@ static int parser_error(const struct reader *r, struct err *err)
 	at = at_mark(r, p->problem_mark);
 	if (p->problem_mark.index < r->len && r->text[p->problem_mark.index] == '\t')
 		return node_error(&at, err, ERR_INVALID, "a tab can't indent YAML; use spaces");
-	return node_error(&at, err, ERR_INVALID, "not valid YAML: %s%s%s", problem, p->context ? " " : "", p->context ? p->context : "");
+	return node_error(&at, err, ERR_INVALID, "not valid YAML: %s%s%s", problem, p->context ? " " : "",
+		p->context ? p->context : "");
 }
 
 static int next_event(struct reader *r, yaml_event_t *ev, struct err *err)
@@ -61,7 +62,8 @@ static int next_event(struct reader *r, yaml_event_t *ev, struct err *err)
 	return yaml_parser_parse(&r->parser, ev) ? 0 : parser_error(r, err);
 }
 
-static int refuse_decorations(const struct reader *r, yaml_mark_t mark, const yaml_char_t *anchor, const yaml_char_t *tag, struct err *err)
+static int refuse_decorations(const struct reader *r, yaml_mark_t mark, const yaml_char_t *anchor, const yaml_char_t *tag,
+	struct err *err)
 {
 	struct node at = at_mark(r, mark);
 	if (anchor)
@@ -130,8 +132,8 @@ static int check_key(const struct node *map, const struct node *key, struct err 
 		return node_error(key, err, ERR_LIMIT, "a map has more than %u keys", YAML_KEYS_MAX);
 	for (size_t i = 0; i + 1 < map->n_items; i += 2)
 		if (map->items[i]->len == key->len && memcmp(map->items[i]->text, key->text, key->len) == 0)
-			return node_error(key, err, ERR_INVALID, "`%s` is already given in line %u; remove one of the two", node_show(key, shown),
-				map->items[i]->line);
+			return node_error(key, err, ERR_INVALID, "`%s` is already given in line %u; remove one of the two",
+				node_show(key, shown), map->items[i]->line);
 	return 0;
 }
 
@@ -148,7 +150,8 @@ static int read_map(struct reader *r, struct node *map, unsigned depth, struct e
 		if (read_value(r, &key, depth + 1, slot, err) < 0)
 			return -1;
 		/* The key itself is already counted as an item: n_items is odd here, and the pairs before it are whole. */
-		if (check_key(map, *slot, err) < 0 || next_event(r, &value, err) < 0 || read_value(r, &value, depth + 1, new_slot(map), err) < 0)
+		if (check_key(map, *slot, err) < 0 || next_event(r, &value, err) < 0 ||
+			read_value(r, &value, depth + 1, new_slot(map), err) < 0)
 			return -1;
 	}
 }
@@ -161,7 +164,8 @@ static int read_value(struct reader *r, const yaml_event_t *ev, unsigned depth, 
 	if (ev->type == YAML_SCALAR_EVENT)
 		return read_scalar(r, ev, slot, err);
 	if (ev->type == YAML_SEQUENCE_START_EVENT) {
-		if (refuse_decorations(r, ev->start_mark, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, err) < 0 ||
+		if (refuse_decorations(r, ev->start_mark, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, err) <
+				0 ||
 			new_node(r, ev->start_mark, NODE_LIST, slot, err) < 0)
 			return -1;
 		return read_list(r, *slot, depth, err);
@@ -172,7 +176,8 @@ static int read_value(struct reader *r, const yaml_event_t *ev, unsigned depth, 
 			return -1;
 		return read_map(r, *slot, depth, err);
 	}
-	return node_error(&at, err, ERR_INVALID, "an alias (*name) can't be used in a policy; write the value out (a host that begins with * needs quotes)");
+	return node_error(&at, err, ERR_INVALID,
+		"an alias (*name) can't be used in a policy; write the value out (a host that begins with * needs quotes)");
 }
 
 static int read_document_start(struct reader *r, struct err *err)
@@ -182,9 +187,12 @@ static int read_document_start(struct reader *r, struct err *err)
 	if (next_event(r, &ev, err) < 0)
 		return -1;
 	if (ev.type != YAML_DOCUMENT_START_EVENT)
-		return node_error(&start, err, ERR_INVALID, "the policy is empty; it needs at least `version`, `name` and `owner`");
-	if (ev.data.document_start.version_directive || ev.data.document_start.tag_directives.start != ev.data.document_start.tag_directives.end)
-		return node_error(&start, err, ERR_INVALID, "a directive (%%YAML, %%TAG) can't be used in a policy; remove the line");
+		return node_error(
+			&start, err, ERR_INVALID, "the policy is empty; it needs at least `version`, `name` and `owner`");
+	if (ev.data.document_start.version_directive ||
+		ev.data.document_start.tag_directives.start != ev.data.document_start.tag_directives.end)
+		return node_error(
+			&start, err, ERR_INVALID, "a directive (%%YAML, %%TAG) can't be used in a policy; remove the line");
 	return 0;
 }
 
@@ -224,7 +232,7 @@ int node_load(const char *text, size_t len, const char *file, struct node **ret,
 	}
 	if (!yaml_parser_initialize(&r.parser))
 		return err_set(err, ERR_MEMORY, "out of memory while reading %s", file);
-	/* Said outright: otherwise two bytes at the start could turn the file into UTF-16, which no reviewer's tool would show alike. */
+	/* Said outright: two bytes at the start could turn the file into UTF-16, which not every reviewer's tool shows alike. */
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, r.len);
 	int result = read_all(&r, &root, err);

@@ -152,14 +152,16 @@ int spec_decode(const void *p, size_t n, struct spec *ret, struct err *err)
 	struct spec s = { 0 };
 	struct cursor c = cursor_make(p, n);
 	if (n > SPEC_ENCODED_MAX)
-		return err_set(err, ERR_PROTOCOL, "the description of the sandbox is longer than %u KiB", SPEC_ENCODED_MAX / 1024);
+		return err_set(
+			err, ERR_PROTOCOL, "the description of the sandbox is longer than %u KiB", SPEC_ENCODED_MAX / 1024);
 	take_head(&c, &s);
 	take_mounts(&c, &s);
 	take_limits(&c, &s.limits);
 	take_routes(&c, &s);
 	if (!cursor_done(&c)) {
 		spec_done(&s);
-		return err_set(err, ERR_PROTOCOL, "the description of the sandbox is not in the form of this version; supervisor and launcher must be of one build");
+		return err_set(err, ERR_PROTOCOL,
+			"the description of the sandbox is not in the form of this version; supervisor and launcher must be of one build");
 	}
 	/* Nobody can take over a description without its having been judged. */
 	if (spec_validate(&s, err) < 0) {

@@ -16,14 +16,16 @@ static int check_names(const struct spec *s, struct err *err)
 	struct hostname name;
 	char shown[SHOWN_MAX];
 	if (!sandbox_id_valid(s->id))
-		return err_set(err, ERR_INVALID, "the sandbox id must be %u lower-case letters and digits, the first a letter", SANDBOX_ID_LEN);
+		return err_set(err, ERR_INVALID, "the sandbox id must be %u lower-case letters and digits, the first a letter",
+			SANDBOX_ID_LEN);
 	/* 64: the kernel's __NEW_UTS_LEN. */
 	if (!s->hostname || strlen(s->hostname) > 64 || hostname_parse(s->hostname, strlen(s->hostname), &name, NULL) < 0)
 		return err_set(err, ERR_INVALID, "the host name of the sandbox must be a DNS name of at most 64 characters");
 	if (s->host_uname && *s->host_uname)
 		return err_set(err, ERR_INVALID, "the field host_uname is reserved and must be empty");
 	if (!path_is_normal(s->workdir))
-		return err_set(err, ERR_INVALID, "the working folder \"%s\" must be an absolute path without empty, \".\" or \"..\" parts",
+		return err_set(err, ERR_INVALID,
+			"the working folder \"%s\" must be an absolute path without empty, \".\" or \"..\" parts",
 			s->workdir ? text_escape(s->workdir, strlen(s->workdir), shown, sizeof(shown)) : "");
 	return 0;
 }
@@ -32,8 +34,8 @@ static int check_ids(const struct spec *s, struct err *err)
 {
 	/* Below the range are the ids of the machine's own users; the last id means "none". */
 	if (s->privileged && (s->host_id_base < SPEC_ID_RANGE || s->host_id_base > UINT32_MAX - SPEC_ID_RANGE))
-		return err_set(err, ERR_INVALID, "the host ids of the sandbox must lie between %u and %u, and begin at %u", SPEC_ID_RANGE,
-			UINT32_MAX - 1, (unsigned)s->host_id_base);
+		return err_set(err, ERR_INVALID, "the host ids of the sandbox must lie between %u and %u, and begin at %u",
+			SPEC_ID_RANGE, UINT32_MAX - 1, (unsigned)s->host_id_base);
 	return 0;
 }
 
@@ -48,7 +50,8 @@ static int check_mount(const struct spec_mount *m, struct err *err)
 	if ((unsigned)m->mode >= MOUNT_MODE_MAX)
 		return err_set(err, ERR_INVALID, "the mount on \"%s\" has no valid mode", shown);
 	if (m->is_file && m->mode == MOUNT_COPY)
-		return err_set(err, ERR_INVALID, "the mount on \"%s\" is a single file, which can't be a copy; use ro or rw, or its folder", shown);
+		return err_set(err, ERR_INVALID,
+			"the mount on \"%s\" is a single file, which can't be a copy; use ro or rw, or its folder", shown);
 	if (m->owner_uid == (uid_t)-1 || m->owner_gid == (gid_t)-1)
 		return err_set(err, ERR_INVALID, "the source of the mount on \"%s\" has no owner", shown);
 	return 0;
@@ -63,7 +66,8 @@ static int check_pair(const struct spec_mount *before, const struct spec_mount *
 	if (str_eq(before->target, after->target))
 		return err_set(err, ERR_INVALID, "two mounts have the target \"%s\"; give each its own", a);
 	if (path_is_within(before->target, after->target))
-		return err_set(err, ERR_INVALID, "the mount on \"%s\" would hide the one on \"%s\", which comes before it; the outer one must come first",
+		return err_set(err, ERR_INVALID,
+			"the mount on \"%s\" would hide the one on \"%s\", which comes before it; the outer one must come first",
 			b, a);
 	if (before->is_file && path_is_within(after->target, before->target))
 		return err_set(err, ERR_INVALID, "the mount on \"%s\" lies below \"%s\", which is a file", b, a);

@@ -47,16 +47,17 @@ static json_t *canonical_json(const struct policy *p)
 static int print_checked_json(const char *file, const struct policy *p, const char *warning)
 {
 	json_t *warnings = warning ? json_pack("[s]", warning) : json_array();
-	return command_print_json(&command_policy, json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o}", "ok", 1, "file", file, "name", p->name,
-		"owner", p->owner, "hash", hash_json(p), "warnings", warnings, "policy", canonical_json(p)));
+	return command_print_json(&command_policy,
+		json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o}", "ok", 1, "file", file, "name", p->name, "owner", p->owner,
+			"hash", hash_json(p), "warnings", warnings, "policy", canonical_json(p)));
 }
 
 static int print_checked(const struct policy *p, const char *warning)
 {
 	char hex[2 * POLICY_HASH_SIZE + 1];
 	text_hex(p->hash, sizeof(p->hash), hex);
-	printf("OK %s %s: %zu network rule%s, %zu mount%s, isolation %s or stronger\n", p->name, hex, p->n_rules, p->n_rules == 1 ? "" : "s",
-		p->n_mounts, p->n_mounts == 1 ? "" : "s", isolation_level_name(p->minimum));
+	printf("OK %s %s: %zu network rule%s, %zu mount%s, isolation %s or stronger\n", p->name, hex, p->n_rules,
+		p->n_rules == 1 ? "" : "s", p->n_mounts, p->n_mounts == 1 ? "" : "s", isolation_level_name(p->minimum));
 	if (warning)
 		printf("warning: %s\n", warning);
 	return command_finish(&command_policy, 0);
@@ -68,8 +69,8 @@ static int report_refused(const struct globals *g, const char *file, const struc
 	char text[4 * sizeof(err->text)]; /* may quote a path, which need not be UTF-8 */
 	text_escape(err->text, strlen(err->text), text, sizeof(text));
 	bool answer = err->code != ERR_SYSTEM && err->code != ERR_NOT_FOUND && err->code != ERR_MEMORY;
-	if (g->json && command_print_json(&command_policy, json_pack("{s:b, s:s, s:{s:s, s:s}}", "ok", 0, "file", file, "error", "code",
-			err_code_name(err->code), "text", text)) != 0)
+	if (g->json && command_print_json(&command_policy, json_pack("{s:b, s:s, s:{s:s, s:s}}", "ok", 0, "file", file, "error",
+								   "code", err_code_name(err->code), "text", text)) != 0)
 		return EXIT_FAILED;
 	command_fail(&command_policy, err);
 	return answer ? EXIT_NO : EXIT_FAILED;
@@ -137,7 +138,8 @@ static int parse_question(const char *s, struct question *ret, struct err *err)
 		host = where;
 		host_len = len;
 	} else if (hostport_split(where, len, &host, &host_len, &port) < 0) {
-		return err_set(err, ERR_USAGE, "\"%s\" is not HOST, HOST:PORT or a URL", text_escape(s, strlen(s), shown, sizeof(shown)));
+		return err_set(err, ERR_USAGE, "\"%s\" is not HOST, HOST:PORT or a URL",
+			text_escape(s, strlen(s), shown, sizeof(shown)));
 	}
 	ret->host = mem_strndup(host, host_len);
 	ret->port = port ? port : usual;
@@ -173,17 +175,19 @@ static json_t *rule_json(const struct policy *p, int index)
 	json_t *ports = json_array();
 	for (unsigned i = 0; i < r->n_ports; i++)
 		json_array_append_new(ports, json_integer(r->ports[i]));
-	return json_pack("{s:i, s:i, s:s, s:o, s:b}", "number", index + 1, "line", (int)r->line, "host", r->text, "ports", ports, "private",
-		(int)r->private_ok);
+	return json_pack("{s:i, s:i, s:s, s:o, s:b}", "number", index + 1, "line", (int)r->line, "host", r->text, "ports",
+		ports, "private", (int)r->private_ok);
 }
 
 static int print_verdict_json(const struct policy *p, const struct question *q, const struct verdict *v, const char *text)
 {
 	char host[512];
 	text_escape(q->host, strlen(q->host), host, sizeof(host));
-	return command_print_json(&command_policy, json_pack("{s:s, s:o, s:b, s:s, s:o, s:{s:s, s:b, s:o}, s:s}", "host", host, "port",
-		q->port ? json_integer(q->port) : json_null(), "allowed", (int)v->allow, "reason", reason_name(v->reason), "rule",
-		rule_json(p, v->rule), "policy", "name", p->name, "builtin", (int)p->builtin, "hash", hash_json(p), "text", text));
+	return command_print_json(
+		&command_policy, json_pack("{s:s, s:o, s:b, s:s, s:o, s:{s:s, s:b, s:o}, s:s}", "host", host, "port",
+					 q->port ? json_integer(q->port) : json_null(), "allowed", (int)v->allow, "reason",
+					 reason_name(v->reason), "rule", rule_json(p, v->rule), "policy", "name", p->name,
+					 "builtin", (int)p->builtin, "hash", hash_json(p), "text", text));
 }
 
 static int print_verdict(const struct globals *g, const struct policy *p, struct question *q)
@@ -208,12 +212,14 @@ static int explain(const struct globals *g, const struct options *o, char **oper
 	struct policy *p;
 	struct err err = ERR_INIT;
 	if (n < 1 || n > 2 || (n == 2 && o->policy))
-		return usage_error("explain needs a host, and at most one policy: bulkhead policy explain [--policy FILE] HOST[:PORT]");
+		return usage_error(
+			"explain needs a host, and at most one policy: bulkhead policy explain [--policy FILE] HOST[:PORT]");
 	if (policy_file_read(file, &p, &warning, &err) < 0)
 		return command_fail(&command_policy, &err);
 	if (warning)
 		fprintf(stderr, "bulkhead policy: warning: %s\n", warning);
-	int status = parse_question(operands[n - 1], &q, &err) < 0 ? command_fail(&command_policy, &err) : print_verdict(g, p, &q);
+	int status =
+		parse_question(operands[n - 1], &q, &err) < 0 ? command_fail(&command_policy, &err) : print_verdict(g, p, &q);
 	mem_free(q.host);
 	policy_free(p);
 	return status;
@@ -236,21 +242,23 @@ static int run(struct globals *g, int argc, char **argv)
 		return check(g, &o, operands + 1, n - 1);
 	if (n > 0 && str_eq(operands[0], "explain"))
 		return explain(g, &o, operands + 1, n - 1);
-	return usage_error("say what to do: bulkhead policy check FILE, or bulkhead policy explain [--policy FILE] HOST[:PORT]");
+	return usage_error(
+		"say what to do: bulkhead policy check FILE, or bulkhead policy explain [--policy FILE] HOST[:PORT]");
 }
 
 const struct command command_policy = {
 	.name = "policy",
 	.summary = "check a policy file; explain what it says about a host",
-	.usage = "usage: bulkhead policy check FILE\n"
-		 "       bulkhead policy explain [--policy FILE] HOST[:PORT]\n"
-		 "       bulkhead policy explain FILE HOST[:PORT]\n\n"
-		 "check reads a policy file and prints OK, its name and its hash, or the first mistake with its line and column.\n"
-		 "explain says whether a host (a name, an address or a URL) may be reached, which rule says so, what happens after\n"
-		 "the name was resolved, and how to ask for what is denied. Without a file it speaks of the built-in default.\n\n"
-		 "  -p, --policy FILE  the policy to explain\n"
-		 "      --json         print one JSON document\n"
-		 "  -h, --help         print this\n\n"
-		 "exit status: check: 0 valid, 1 refused; explain: 0 allowed, 1 denied; 125 Bulkhead failed\n",
+	.usage =
+		"usage: bulkhead policy check FILE\n"
+		"       bulkhead policy explain [--policy FILE] HOST[:PORT]\n"
+		"       bulkhead policy explain FILE HOST[:PORT]\n\n"
+		"check reads a policy file and prints OK, its name and its hash, or the first mistake with its line and column.\n"
+		"explain says whether a host (a name, an address or a URL) may be reached, which rule says so, what happens after\n"
+		"the name was resolved, and how to ask for what is denied. Without a file it speaks of the built-in default.\n\n"
+		"  -p, --policy FILE  the policy to explain\n"
+		"      --json         print one JSON document\n"
+		"  -h, --help         print this\n\n"
+		"exit status: check: 0 valid, 1 refused; explain: 0 allowed, 1 denied; 125 Bulkhead failed\n",
 	.run = run,
 };

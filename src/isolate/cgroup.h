@@ -31,8 +31,10 @@ int cgroup_check_limits(const struct policy_limits *limits, struct err *err);
 
 /* Creates the cgroup with its limits. `extra_processes` is added to the pids limit (our agent). */
 int cgroup_create(const char *id, const struct policy_limits *limits, unsigned extra_processes, struct cgroup **ret, struct err *err);
-/* Moves the calling process in (children follow). On v2 the launcher may use cgroup_v2_fd with CLONE_INTO_CGROUP instead. */
-int cgroup_enter(struct cgroup *cg, struct err *err);
+#define CGROUP_PARTS_MAX 6u
+/* v1: opens the files into which a process with one thread writes "0" to move itself in, one for each hierarchy; for passing on. Close each.
+ * v2: none; clone with CLONE_INTO_CGROUP and cgroup_v2_fd instead. */
+int cgroup_v1_open_tasks(const struct cgroup *cg, int ret_fds[CGROUP_PARTS_MAX], size_t *ret_n, struct err *err);
 int cgroup_v2_fd(const struct cgroup *cg); /* -1 on v1 */
 /* Opens an existing one. NULL + ERR_NOT_FOUND when nothing is there. */
 struct cgroup *cgroup_open(const char *id, struct err *err);

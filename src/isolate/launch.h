@@ -9,7 +9,8 @@
  * Answer FAILED:   u32 LAUNCH_ANSWER_FAILED | u32 err_code | u32 errno | text;  descriptors: pidfd of the child that failed, where there is one (the
  *                  supervisor is its parent and must reap it)
  * The child's own failures (after clone, before exec of the agent) travel home through the launcher as FAILED, with code and text. The child talks to
- * the launcher in the same form: BUILT (pid 0, without pidfd) just before exec, then end of file when exec succeeded, or FAILED.
+ * the launcher in the same form: BUILT (pid 0, without pidfd) just before exec, then end of file when exec succeeded, or FAILED; from the launcher it
+ * gets one message, PREPARED: the box's user and network namespaces and the v1 cgroups' files to join by.
  *
  * One descriptor message carries at most FD_PASS_MAX of them; more follow in messages of their own (launch_send and launch_receive see to that).
  */
@@ -28,7 +29,7 @@
 #define LAUNCH_FDS_MAX (SPEC_MOUNTS_MAX + 3u)
 
 enum launch_request { LAUNCH_REQUEST_BUILD = 1 };
-enum launch_answer { LAUNCH_ANSWER_BUILT = 1, LAUNCH_ANSWER_FAILED = 2 };
+enum launch_answer { LAUNCH_ANSWER_BUILT = 1, LAUNCH_ANSWER_FAILED = 2, LAUNCH_PREPARED = 3 };
 
 /* Descriptor on which the agent finds the box end of the pipe. */
 #define AGENT_PIPE_FD 3

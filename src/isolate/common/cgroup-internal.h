@@ -10,7 +10,7 @@
 
 enum cgroup_controller { CGROUP_CPU = 1, CGROUP_CPUACCT = 2, CGROUP_MEMORY = 4, CGROUP_PIDS = 8, CGROUP_FREEZER = 16 };
 #define CGROUP_FOLDER "bulkhead"
-#define CGROUP_HIERARCHIES_MAX 6
+#define CGROUP_HIERARCHIES_MAX CGROUP_PARTS_MAX
 
 /* One hierarchy and the place in it below which we may make cgroups. */
 struct cgroup_place {

@@ -81,13 +81,6 @@ int mount_clone(int dirfd, const char *path, bool recursive, uint64_t attrs, int
 
 int mount_attach(int mount_fd, int dirfd, const char *path, struct err *err)
 {
-	cleanup_fd int place = -1;
-	if (*path) {
-		place = path_open_beneath(dirfd, path, O_PATH, 0);
-		if (place < 0)
-			return err_sys(err, -place, "can't open the place /%s to mount at", path);
-	}
-	if (move_mount(mount_fd, "", place >= 0 ? place : dirfd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-		return err_sys(err, errno, "can't mount at /%s", path);
-	return 0;
+	unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (*path ? 0 : MOVE_MOUNT_T_EMPTY_PATH);
+	return move_mount(mount_fd, "", dirfd, path, flags) < 0 ? err_sys(err, errno, "can't mount at \"%s\"", path) : 0;
 }

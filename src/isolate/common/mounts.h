@@ -22,5 +22,6 @@ struct fs_option { const char *key, *value; }; /* value NULL: a flag */
 /* A detached mount of a fresh file system; options end with a NULL key. */
 int mount_fresh(const char *type, const struct fs_option *options, uint64_t attrs, struct err *err);
 
-/* Attaches at dirfd/path, resolved beneath dirfd without links ("" for dirfd itself). */
+/* Attaches at dirfd/path ("" for dirfd itself). A link in the last component is not followed, ones before it are: a path that somebody else
+ * could have shaped must be opened first (path_open_beneath) and its descriptor given. */
 int mount_attach(int mount_fd, int dirfd, const char *path, struct err *err);

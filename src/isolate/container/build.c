@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "base/mem.h"
 #include "event/child.h"
 #include "isolate/cgroup.h"
+#include "isolate/common/netns.h"
 #include "isolate/common/userns.h"
 #include "isolate/container/build.h"
 #include "isolate/launch.h"
@@ -30,7 +33,7 @@ static void init(struct launch *l)
 {
 	struct build *b = &l->build;
 	*l = (struct launch){ .pidfd = -1, .pid = -1 };
-	b->pipe_fd = b->box_userns = b->report_fd = b->agent_fd = b->disk_fd = b->root_fd = b->proc_fd = -1;
+	b->pipe_fd = b->box_userns = b->box_netns = b->report_fd = b->agent_fd = b->disk_fd = b->root_fd = b->proc_fd = -1;
 	for (size_t i = 0; i < SPEC_MOUNTS_MAX; i++)
 		b->sources[i] = b->map_userns[i] = b->clones[i] = b->lower_fd[i] = -1;
 }
@@ -54,25 +57,27 @@ static int read_request(struct launch *l, struct launch_message *m, struct err *
 	return b->agent_path ? 0 : -1;
 }
 
-/* Is there a cgroup to be made at all? Unlimited in everything needs none. */
+/* Unlimited in everything, or nothing to be had and nothing asked of it: then there is none. */
+static int create_cgroup(struct launch *l, struct err *err)
+{
+	return cgroup_create(l->build.spec.id, &l->build.spec.limits, AGENT_PROCESSES, &l->cgroup, err);
+}
+
 static int prepare_cgroup(struct launch *l, struct err *err)
 {
 	const struct policy_limits *limits = &l->build.spec.limits;
+	const struct cgroup_support *support = cgroup_support_get();
 	if (cgroup_check_limits(limits, err) < 0)
 		return -1;
-	const struct cgroup_support *support = cgroup_support_get();
 	if (limits->processes != POLICY_UNLIMITED && !support->pids)
-		l->build.nproc = (unsigned)limits->processes + AGENT_PROCESSES;
-	if (support->version == CGROUP_NONE)
-		return 0;
-	return cgroup_create(l->build.spec.id, limits, AGENT_PROCESSES, &l->cgroup, err);
+		l->build.nproc = (rlim_t)limits->processes + AGENT_PROCESSES;
+	l->build.late_cgroup = support->version == CGROUP_V1;
+	return support->version == CGROUP_V2 ? create_cgroup(l, err) : 0;
 }
 
-static int prepare_maps(struct build *b, struct err *err)
+static int create_maps(struct build *b, struct err *err)
 {
-	const struct id_map box = { .ranges = { { 0, b->spec.host_id_base, SPEC_ID_RANGE } }, .n = 1 };
-	b->box_userns = userns_create(&box, &box, err);
-	for (size_t i = 0; b->box_userns >= 0 && i < b->spec.n_mounts; i++) {
+	for (size_t i = 0; i < b->spec.n_mounts; i++) {
 		struct id_map uids, gids;
 		id_map_for_owner(&uids, b->spec.mounts[i].owner_uid, b->spec.host_id_base);
 		id_map_for_owner(&gids, b->spec.mounts[i].owner_gid, b->spec.host_id_base);
@@ -80,35 +85,43 @@ static int prepare_maps(struct build *b, struct err *err)
 		if (b->map_userns[i] < 0)
 			return -1;
 	}
-	return b->box_userns < 0 ? -1 : 0;
+	return 0;
 }
 
-static int prepare_ids(struct build *b, struct err *err)
+static int create_box_userns(const struct build *b, struct err *err)
 {
-	if (b->spec.privileged)
-		return prepare_maps(b, err);
+	const struct id_map range = { .ranges = { { 0, b->spec.host_id_base, SPEC_ID_RANGE } }, .n = 1 };
 	const struct id_map same = { .ranges = { { SPEC_INSIDE_ID, SPEC_INSIDE_ID, 1 } }, .n = 1 };
-	if (userns_enter_single(SPEC_INSIDE_ID, err) < 0)
+	const struct id_map *map = b->spec.privileged ? &range : &same;
+	return userns_create(map, map, err);
+}
+
+/* Our own network namespace becomes the box's: nothing here needs the host's any more. */
+static int create_netns(const struct build *b, struct err *err)
+{
+	if (unshare(CLONE_NEWNET) < 0)
+		return err_sys(err, errno, "can't create the box's network namespace (see `bulkhead doctor`)");
+	if (netns_loopback_up(err) < 0)
 		return -1;
-	b->box_userns = userns_create(&same, &same, err);
-	return b->box_userns < 0 ? -1 : 0;
+	if ((b->spec.egress || b->spec.n_routes) && netns_capture(b->spec.routes, b->spec.n_routes, err) < 0)
+		return -1;
+	int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? err_sys(err, errno, "can't open the box's network namespace") : fd;
 }
 
 static int clone_box(struct launch *l, int *ret_sync, struct err *err)
 {
 	int pair[2], v2 = l->cgroup ? cgroup_v2_fd(l->cgroup) : -1;
-	if (l->cgroup && v2 < 0 && cgroup_enter(l->cgroup, err) < 0)
-		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(err, errno, "can't create a socket");
 	struct clone_args args = {
-		.flags = CLONE_PARENT | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
-			(v2 >= 0 ? CLONE_INTO_CGROUP : 0),
+		.flags = CLONE_PARENT | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | (v2 >= 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uint64_t)(uintptr_t)&l->pidfd,
 		.cgroup = v2 >= 0 ? (uint64_t)v2 : 0,
 	};
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0) {
+		fd_close(&pair[0]); /* so that the launcher's death is seen at the other end */
 		l->build.report_fd = pair[1];
 		inside_main(&l->build);
 	}
@@ -121,6 +134,31 @@ static int clone_box(struct launch *l, int *ret_sync, struct err *err)
 	l->pid = (pid_t)pid;
 	*ret_sync = pair[0];
 	return 0;
+}
+
+/* The launcher's share of the work beside the clone's. */
+static int prepare_beside(struct launch *l, int sync, struct err *err)
+{
+	int fds[2 + CGROUP_PARTS_MAX];
+	size_t n_tasks = 0;
+	struct buf body;
+	cleanup_fd int userns = create_box_userns(&l->build, err);
+	if (userns < 0)
+		return -1;
+	cleanup_fd int netns = create_netns(&l->build, err);
+	if (netns < 0)
+		return -1;
+	if (l->build.late_cgroup && (create_cgroup(l, err) < 0 || cgroup_v1_open_tasks(l->cgroup, fds + 2, &n_tasks, err) < 0))
+		return -1;
+	fds[0] = userns;
+	fds[1] = netns;
+	buf_init(&body, 16);
+	buf_put_u32(&body, LAUNCH_PREPARED);
+	int r = launch_send(sync, &body, fds, 2 + n_tasks, err);
+	buf_free(&body);
+	while (n_tasks > 0)
+		fd_close(&fds[2 + --n_tasks]);
+	return r;
 }
 
 static int receive_whole(int sock, struct launch_message *m, struct err *err)
@@ -186,10 +224,22 @@ static int build_box(struct launch *l, struct launch_message *request, struct er
 {
 	cleanup_fd int sync = -1;
 	struct launch_message report;
-	if (read_request(l, request, err) < 0 || prepare_cgroup(l, err) < 0 || prepare_ids(&l->build, err) < 0 || clone_box(l, &sync, err) < 0)
+	if (read_request(l, request, err) < 0 || prepare_cgroup(l, err) < 0)
+		return -1;
+	if ((l->build.spec.privileged ? create_maps(&l->build, err) : userns_enter_single(SPEC_INSIDE_ID, err)) < 0 || clone_box(l, &sync, err) < 0)
 		return -1;
 	launch_message_init(&report);
+	struct err beside = ERR_INIT;
+	int prepared = prepare_beside(l, sync, &beside);
+	if (prepared < 0)
+		shutdown(sync, SHUT_WR); /* the clone gives up when it comes to need what isn't there; unless it has failed by itself before */
 	int r = read_report(sync, &report, err);
+	if (prepared < 0 && beside.code != ERR_CLOSED && beside.sys != EPIPE) {
+		launch_message_done(&report);
+		if (err)
+			*err = beside;
+		return -1;
+	}
 	if (r == 0 && report.n_fds < 2)
 		r = err_set(err, ERR_PROTOCOL, "the box's report lacks descriptors");
 	if (r == 0)

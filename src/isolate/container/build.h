@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The launcher's work. Two processes: the launcher itself (build.c) prepares what must be done from outside, clones the box's pid 1 into its namespaces, and
- * reports; the clone (inside.c) builds the file system view from within, gives up every privilege, and becomes the agent.
+ * reports; the clone (inside.c) builds the file system view from within, gives up every privilege, and becomes the agent. While the clone builds, the
+ * launcher makes what can be made beside it (network namespace, user namespace, v1 cgroups: a third of the time) and sends the descriptors over.
  *
  * As root both act with the host's root privileges until the clone enters the box's user namespace at the end, so mount, network and the other
  * namespaces belong to the host's user namespace: not even a process that became root inside the box holds a capability over them. As an ordinary user
@@ -9,7 +10,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <sys/resource.h>
+
 #include "base/err.h"
+#include "isolate/cgroup.h"
 #include "spec/spec.h"
 
 struct build {
@@ -17,12 +22,15 @@ struct build {
 	int pipe_fd;                      /* box end of the pipe */
 	int sources[SPEC_MOUNTS_MAX];     /* O_PATH, of the supervisor's mount namespace */
 	char *agent_path;
-	int box_userns;
 	int map_userns[SPEC_MOUNTS_MAX];  /* for id-mapped mounts; -1 where none is needed */
 	int report_fd;                    /* the clone's end of the socket to the launcher */
-	unsigned nproc;                   /* > 0: limit of processes by RLIMIT_NPROC, where there is no cgroup for it */
+	bool late_cgroup;                 /* v1: the clone joins when the launcher has made it */
+	rlim_t nproc;                     /* > 0: limit of processes by RLIMIT_NPROC, where there is no cgroup for it */
 
 	/* Inside only. */
+	int box_userns, box_netns;
+	int tasks_fd[CGROUP_PARTS_MAX];   /* cgroup v1: where to write "0" */
+	size_t n_tasks;
 	int clones[SPEC_MOUNTS_MAX];      /* detached copies of the sources */
 	int agent_fd;
 	int disk_fd;                      /* root of the one writable file system */

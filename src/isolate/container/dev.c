@@ -24,8 +24,7 @@ static int add_device(int host_dev, int dev_fd, size_t i, struct err *err)
 {
 	struct stat st;
 	const char *name = devices[i].name;
-	cleanup_fd int place = openat(dev_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (place < 0)
+	if (mknodat(dev_fd, name, S_IFREG | 0644, 0) < 0)
 		return err_sys(err, errno, "can't create /dev/%s of the box", name);
 	cleanup_fd int fd = mount_clone(host_dev, name, false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, err);
 	if (fd < 0)

@@ -16,11 +16,10 @@
 /* Shown read-only where the host has them; a link is shown as the link. No file that can hold a credential belongs here (npmrc, pip.conf, gitconfig, wgetrc,
  * ssl/private, ssh, apt/auth.conf …). docs/architecture.md repeats this list. */
 static const char *const shown[] = {
-	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "os-release", "debian_version", "lsb-release", "localtime", "timezone",
-	"ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "pki/ca-trust/extracted", "pki/tls/certs", "pki/tls/openssl.cnf",
-	"services", "protocols", "rpc", "ethertypes", "host.conf", "gai.conf", "networks", "mime.types", "magic", "magic.mime", "shells",
-	"profile", "bash.bashrc", "bashrc", "inputrc", "terminfo", "locale.alias", "locale.conf", "fonts", "mtab", "perl",
-	"python3", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
+	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "os-release", "debian_version", "lsb-release", "localtime", "timezone", "mtab",
+	"ssl/certs", "ssl/openssl.cnf", "pki/ca-trust/extracted", "pki/tls/certs", "pki/tls/openssl.cnf",
+	"services", "protocols", "mime.types", "profile", "bash.bashrc", "bashrc", "inputrc", "terminfo", "fonts", "perl",
+	"python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
 };
 
 static int put_file(int etc_fd, const char *name, const char *text, struct err *err)
@@ -83,12 +82,8 @@ static int show(int host_etc, int etc_fd, const char *name, struct err *err)
 		return -1;
 	if (S_ISLNK(st.st_mode))
 		return show_link(host_etc, etc_fd, name, err);
-	if (S_ISDIR(st.st_mode)) {
-		if (mkdirat(etc_fd, name, 0755) < 0)
-			return err_sys(err, errno, "can't create /etc/%s of the box", name);
-	} else if (put_file(etc_fd, name, "", err) < 0) {
-		return -1;
-	}
+	if ((S_ISDIR(st.st_mode) ? mkdirat(etc_fd, name, 0755) : mknodat(etc_fd, name, S_IFREG | 0644, 0)) < 0)
+		return err_sys(err, errno, "can't create /etc/%s of the box", name);
 	cleanup_fd int fd = mount_clone(host_etc, name, true, MOUNT_SAFE_RO, -1, err);
 	return fd < 0 ? -1 : mount_attach(fd, etc_fd, name, err);
 }

@@ -2,7 +2,7 @@
 /*
  * The clone's way from a copy of the launcher to the agent. Stages:
  *   1 view      the new root folder, from descriptors; mount namespace only
- *   2 network   loopback, capture routes
+ *   2 join      cgroup, network namespace: made by the launcher meanwhile
  *   3 leave     pivot: the host's tree is gone
  *   4 shed      user namespace, ids, capabilities, no_new_privs: nothing can be mounted or changed any more
  *   5 lock      Landlock, limits, descriptors, system call filter: only sendmsg and execveat are still needed
@@ -26,7 +26,6 @@
 #include "base/mem.h"
 #include "isolate/common/caps.h"
 #include "isolate/common/landlock.h"
-#include "isolate/common/netns.h"
 #include "isolate/common/seccomp.h"
 #include "isolate/container/build.h"
 #include "isolate/launch.h"
@@ -42,24 +41,61 @@ static int stage_view(struct build *b, struct err *err)
 		return err_sys(err, errno, "can't make the box's mounts private");
 	if (view_open_sources(b, err) < 0 || view_begin(b, err) < 0 || view_add_etc(b, err) < 0 || view_add_dev(b, err) < 0)
 		return -1;
-	return view_add_mounts(b, err);
+	return view_add_mounts(b, err) < 0 ? -1 : view_add_proc(b, err);
 }
 
-static int stage_network(struct build *b, struct err *err)
+static int take_prepared(struct build *b, struct err *err)
 {
-	if (netns_loopback_up(err) < 0)
+	struct launch_message m;
+	int r;
+	launch_message_init(&m);
+	while ((r = launch_receive(b->report_fd, &m, err)) == 0)
+		;
+	struct cursor c = cursor_make(m.body.data, m.body.len);
+	if (r > 0 && (cursor_u32(&c) != LAUNCH_PREPARED || m.n_fds < 2 || m.n_fds > 2 + CGROUP_PARTS_MAX))
+		r = err_set(err, ERR_PROTOCOL, "the launcher's message to the box's first process can't be read");
+	if (r > 0) {
+		b->box_userns = fd_steal(&m.fds[0]);
+		b->box_netns = fd_steal(&m.fds[1]);
+		for (b->n_tasks = 0; b->n_tasks < m.n_fds - 2; b->n_tasks++)
+			b->tasks_fd[b->n_tasks] = fd_steal(&m.fds[2 + b->n_tasks]);
+	}
+	launch_message_done(&m);
+	return r < 0 ? -1 : 0;
+}
+
+/* Knobs of the box's own network: the agent listens on low ports without any privilege, and on addresses that are only routed to loopback. */
+static int set_network_knobs(int proc_fd, struct err *err)
+{
+	if (fd_write_file_at(proc_fd, "sys/net/ipv4/ip_unprivileged_port_start", "0", err) < 0)
 		return -1;
-	return b->spec.egress || b->spec.n_routes ? netns_capture(b->spec.routes, b->spec.n_routes, err) : 0;
+	if (faccessat(proc_fd, "sys/net/ipv6/ip_nonlocal_bind", F_OK, 0) < 0)
+		return 0;
+	return fd_write_file_at(proc_fd, "sys/net/ipv6/ip_nonlocal_bind", "1", err);
+}
+
+static int stage_join(struct build *b, struct err *err)
+{
+	if (take_prepared(b, err) < 0)
+		return -1;
+	for (size_t i = 0; i < b->n_tasks; i++) {
+		int r = fd_write_full(b->tasks_fd[i], "0", 1);
+		if (r < 0)
+			return err_sys(err, -r, "can't join the box's cgroup");
+		fd_close(&b->tasks_fd[i]);
+	}
+	/* After the cgroup is joined: the box sees that one as the root. */
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return err_sys(err, errno, "can't create the box's cgroup namespace");
+	if (setns(b->box_netns, CLONE_NEWNET) < 0)
+		return err_sys(err, errno, "can't enter the box's network namespace");
+	fd_close(&b->box_netns);
+	return set_network_knobs(b->proc_fd, err);
 }
 
 static int stage_leave(struct build *b, struct err *err)
 {
-	if (view_add_proc(b, err) < 0 || view_finish(b, err) < 0)
-		return -1;
-	/* After the process has joined its cgroup: the box sees that one as the root. */
-	if (unshare(CLONE_NEWCGROUP) < 0)
-		return err_sys(err, errno, "can't create the box's cgroup namespace");
-	return 0;
+	return view_finish(b, err);
 }
 
 static int stage_shed(struct build *b, struct err *err)
@@ -190,7 +226,7 @@ static void __attribute__((noreturn)) report_failure(struct build *b, const stru
 
 void inside_main(struct build *b)
 {
-	static int (*const stages[])(struct build *, struct err *) = { stage_view, stage_network, stage_leave, stage_shed, stage_lock, stage_become };
+	static int (*const stages[])(struct build *, struct err *) = { stage_view, stage_join, stage_leave, stage_shed, stage_lock, stage_become };
 	struct err err = ERR_INIT;
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	setsid();

@@ -94,7 +94,8 @@ static int create_component(struct build *b, int dir_fd, const char *name, bool 
 	return 0;
 }
 
-static int ensure_place(struct build *b, const struct spec_mount *m, struct err *err)
+/* Opens the place, component by component. Returns fd or -1. */
+static int open_place(struct build *b, const struct spec_mount *m, struct err *err)
 {
 	char part[NAME_MAX + 1];
 	cleanup_fd int dir_fd = path_open_beneath(b->root_fd, ".", O_PATH | O_DIRECTORY, 0);
@@ -117,7 +118,7 @@ static int ensure_place(struct build *b, const struct spec_mount *m, struct err 
 		fd_close(&dir_fd);
 		dir_fd = next;
 	}
-	return dir_fd < 0 ? err_sys(err, -dir_fd, "can't open the box's root folder") : 0;
+	return dir_fd < 0 ? err_sys(err, -dir_fd, "can't open the box's root folder") : fd_steal(&dir_fd);
 }
 
 /* The merged root folder has the attributes of the upper one: the original's. */
@@ -145,10 +146,9 @@ static int mount_overlay(struct build *b, size_t i, struct err *err)
 	return mount_fresh("overlay", options, MOUNT_SAFE, err);
 }
 
-static int add_copy(struct build *b, size_t i, struct err *err)
+static int add_copy(struct build *b, size_t i, int place, struct err *err)
 {
 	char name[24], path[40];
-	const struct spec_mount *m = &b->spec.mounts[i];
 	snprintf(name, sizeof(name), "%zu", i);
 	snprintf(path, sizeof(path), "lower/%s", name);
 	cleanup_fd int up = path_open_beneath(b->disk_fd, "up", O_RDONLY | O_DIRECTORY, 0);
@@ -157,10 +157,10 @@ static int add_copy(struct build *b, size_t i, struct err *err)
 	if (mkdirat(b->disk_fd, path, 0700) < 0 || (snprintf(path, sizeof(path), "work/%s", name), mkdirat(b->disk_fd, path, 0700)) < 0)
 		return err_sys(err, errno, "can't create the folders of a copy");
 	snprintf(path, sizeof(path), "lower/%s", name);
-	if (mount_attach(b->clones[i], b->disk_fd, path, err) < 0)
+	if (mount_attach(b->clones[i], b->disk_fd, path, err) < 0) /* 0700 and ours alone so far */
 		return -1;
 	cleanup_fd int fd = mount_overlay(b, i, err);
-	if (fd < 0 || mount_attach(fd, b->root_fd, m->target + 1, err) < 0)
+	if (fd < 0 || mount_attach(fd, place, "", err) < 0)
 		return -1;
 	b->lower_fd[b->n_lower++] = b->clones[i];
 	return 0;
@@ -170,9 +170,10 @@ int view_add_mounts(struct build *b, struct err *err)
 {
 	for (size_t i = 0; i < b->spec.n_mounts; i++) {
 		const struct spec_mount *m = &b->spec.mounts[i];
-		if (ensure_place(b, m, err) < 0)
+		cleanup_fd int place = open_place(b, m, err);
+		if (place < 0)
 			return -1;
-		int r = m->mode == MOUNT_COPY ? add_copy(b, i, err) : mount_attach(b->clones[i], b->root_fd, m->target + 1, err);
+		int r = m->mode == MOUNT_COPY ? add_copy(b, i, place, err) : mount_attach(b->clones[i], place, "", err);
 		if (r < 0)
 			return err_wrap(err, "mount %s", m->target);
 	}

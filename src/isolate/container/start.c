@@ -185,6 +185,7 @@ static int container_start(struct loop *loop, const struct spec *spec, const int
 		return -1;
 	}
 	s->io = loop_io_add(loop, s->sock, LOOP_READ, on_answer, s);
+	cgroup_support_get(); /* reads the mount table now, while the launcher works */
 	return 0;
 }
 

@@ -29,7 +29,6 @@ struct agent {
 	struct egress *egress;
 	struct dns_server *dns;
 	bool configured;               /* CONFIG has come */
-	bool failed;                   /* and could not be followed: the host was told, nothing is run */
 	struct loop_timer *shutdown;   /* running: SHUTDOWN has come */
 	uint64_t shutdown_ns;
 };
@@ -76,7 +75,7 @@ static int on_shutdown(struct agent *a, const uint8_t *body, size_t len, struct 
 {
 	if (len > 0)
 		return err_set(err, ERR_PROTOCOL, "SHUTDOWN has no content");
-	if (!a->configured || a->shutdown_ns > 0) {
+	if (!a->reaper || a->shutdown_ns > 0) {
 		end(a, EXIT_SUCCESS);
 		return 0;
 	}
@@ -130,8 +129,10 @@ static int on_config(struct agent *a, const uint8_t *body, size_t len, struct er
 		return -1;
 	struct err cause = ERR_INIT;
 	a->configured = true;
-	a->failed = start(a, &m, &cause) < 0;
-	return a->failed ? send_failed(a, &cause, err) : 0;
+	if (start(a, &m, &cause) == 0)
+		return 0;
+	exec_table_set_max(a->execs, 0); /* a box that isn't as it should be runs nothing */
+	return send_failed(a, &cause, err);
 }
 
 static int on_exec(struct agent *a, const uint8_t *body, size_t len, struct err *err)
@@ -174,7 +175,7 @@ static int on_name_answer(struct agent *a, const uint8_t *body, size_t len, stru
 
 static const struct handler {
 	int (*fn)(struct agent *a, const uint8_t *body, size_t len, struct err *err);
-	bool any_time; /* else only after a CONFIG that could be followed */
+	bool any_time; /* else only after CONFIG */
 } handlers[WIRE_MESSAGE_MAX] = {
 	[WIRE_CONFIG] = { on_config, true },
 	[WIRE_EXEC] = { on_exec, false },
@@ -192,8 +193,6 @@ static int on_message(void *ctx, uint16_t type, const uint8_t *body, size_t len,
 		return err_set(err, ERR_PROTOCOL, "message type %u is not one for an agent", type);
 	if (!h->any_time && !a->configured)
 		return err_set(err, ERR_PROTOCOL, "message type %u has come before CONFIG", type);
-	if (!h->any_time && a->failed)
-		return 0; /* it crossed FAILED on the way */
 	return h->fn(a, body, len, err);
 }
 

@@ -408,9 +408,12 @@ int exec_reaped(struct exec_table *t, pid_t pid, int wait_status, struct err *er
 		return -1;
 	close_stream(&e->streams[STREAM_IN]);
 	close_terminal(e);
-	for (unsigned i = STREAM_OUT; i < N_STREAMS; i++)
-		if (e->streams[i].pump)
-			pump_drain(e->streams[i].pump);
+	for (unsigned i = STREAM_OUT; i < N_STREAMS; i++) {
+		if (!e->streams[i].pump)
+			continue;
+		pump_stop_writing(e->streams[i].pump);
+		pump_drain(e->streams[i].pump);
+	}
 	remove_if_over(e);
 	return 0;
 }

@@ -352,6 +352,14 @@ void pump_stop_reading(struct pump *p)
 	update(p);
 }
 
+void pump_stop_writing(struct pump *p)
+{
+	if (!p->in_over)
+		drop_pending(p);
+	p->in_over = true;
+	update(p);
+}
+
 void pump_drain(struct pump *p)
 {
 	int waiting = 0;

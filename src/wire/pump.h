@@ -32,6 +32,8 @@ void pump_free(struct pump *p); /* accepts NULL; closes fds and stream (RESET un
 void pump_release(struct pump *p, size_t len);
 /* Treats rfd as if it had reached its end: what was read already is still sent, then EOF. */
 void pump_stop_reading(struct pump *p);
+/* Treats wfd as if nobody read there any more: what was meant for it is dropped, and what still comes. Without on_input_end. */
+void pump_stop_writing(struct pump *p);
 /* As pump_stop_reading, but what lies in rfd at this moment (in a pipe or terminal) is still read and sent: for a writer that has ended while others keep
  * rfd open. Whatever these write from now on is not waited for. */
 void pump_drain(struct pump *p);

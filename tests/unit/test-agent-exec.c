@@ -302,7 +302,7 @@ static void test_100_in_turn_leak_nothing(void **state)
 		assert_int_equal(run_finish(&bad), -ENOENT);
 		harness_until(h, bad.out->eof || bad.out->reset);
 	}
-	harness_until(h, count_descriptors(h->agent) == before);
+	harness_until(h, count_descriptors(h->agent) <= before);
 }
 
 static void test_many_at_once_and_one_too_many(void **state)

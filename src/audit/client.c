@@ -338,6 +338,9 @@ static int read_answers(struct audit_client *c, struct err *why)
 	uint8_t data[AUDIT_ANSWER_MAX];
 	for (unsigned i = 0; i < ANSWERS_AT_ONCE && !c->freed && !c->lost; i++) {
 		ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
+		/* Reported before what the auditor still had to say, when it went without reading all of ours. */
+		if (n < 0 && errno == ECONNRESET)
+			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return 0;
 		if (n <= 0) {

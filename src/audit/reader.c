@@ -11,6 +11,7 @@
 
 #include "audit/client.h"
 #include "audit/line.h"
+#include "audit/tail.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -25,7 +26,7 @@ struct reading {
 	size_t start, end;
 	bool eof;
 	uint8_t head[RECORD_HASH_SIZE];
-	bool ended;                     /* sandbox.end, and only changes.applied since */
+	bool ended;                     /* sandbox.end, and nothing of the supervisor but changes.applied since */
 	uint8_t *blob;
 	struct record_verdict *v;
 };
@@ -127,7 +128,7 @@ static void note_record(struct reading *g, const struct record *r)
 		g->v->output_bytes += record_blob_len(r);
 	if (r->type == AUDIT_LOST)
 		g->v->lost = true;
-	if (r->type != AUDIT_CHANGES_APPLIED)
+	if (record_settling(r->source, r->type, r->data) != SETTLES_NOTHING)
 		g->ended = r->type == AUDIT_SANDBOX_END;
 }
 

@@ -35,8 +35,7 @@ int record_writer_append(struct record_writer *w, enum audit_source source, enum
 int record_writer_finish(struct record_writer *w, struct err *err);
 struct record_writer *record_writer_free(struct record_writer *w);
 uint64_t record_writer_count(const struct record_writer *w); /* records in the log: 0 for a new one */
-/* Nothing more is to be said about how the sandbox ended: it has sandbox.end with only changes.applied behind it, or its last record says that the
- * supervisor was lost. */
+/* Nothing more is to be said about how the sandbox ended: the supervisor's last word is sandbox.end (changes.applied may follow), or its loss is recorded. */
 bool record_writer_settled(const struct record_writer *w);
 
 /* One record as read. */
@@ -51,7 +50,7 @@ struct record {
 
 struct record_verdict {
 	bool intact;             /* every whole record is as written, in order, nothing missing between them */
-	bool complete;           /* ends with sandbox.end (or a later changes.applied) */
+	bool complete;           /* the supervisor's last word is sandbox.end (or a later changes.applied) */
 	bool torn;               /* bytes after the last whole record (a crash in the middle of a write) */
 	bool lost;               /* an audit.lost is in it: a source died */
 	uint64_t torn_bytes;

@@ -157,6 +157,9 @@ static void source_read(struct server *v, struct source *s)
 {
 	for (unsigned i = 0; i < BATCH_MAX && s->fd >= 0 && s->n_answers < AUDIT_ANSWERS_MAX; i++) {
 		ssize_t n = recv(s->fd, v->message, AUDIT_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
+		/* A peer that went without reading its answers: reported once, before what it had sent, which still counts. */
+		if (n < 0 && errno == ECONNRESET)
+			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
 		if (n <= 0) {

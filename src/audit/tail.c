@@ -9,6 +9,7 @@
 #include "base/mem.h"
 
 #define CHUNK (64u * 1024u)
+#define WALK_MAX 1000u
 
 static int pread_full(int fd, char *out, size_t len, uint64_t at)
 {
@@ -48,12 +49,14 @@ static int line_end_before(int fd, uint64_t end, uint64_t *ret, struct err *err)
 	return 0;
 }
 
-bool record_settles(enum audit_type type, const json_t *data, bool before)
+enum settling record_settling(enum audit_source source, enum audit_type type, const json_t *data)
 {
-	const char *source = json_string_value(json_object_get(data, "source"));
-	if (type == AUDIT_LOST)
-		return source && str_eq(source, audit_source_name(AUDIT_FROM_SUPERVISOR));
-	return type == AUDIT_SANDBOX_END || (before && type == AUDIT_CHANGES_APPLIED);
+	const char *lost = type == AUDIT_LOST ? json_string_value(json_object_get(data, "source")) : NULL;
+	if (lost && str_eq(lost, audit_source_name(AUDIT_FROM_SUPERVISOR)))
+		return SETTLES;
+	if (source != AUDIT_FROM_SUPERVISOR || type == AUDIT_CHANGES_APPLIED)
+		return SETTLES_NOTHING;
+	return type == AUDIT_SANDBOX_END ? SETTLES : UNSETTLES;
 }
 
 /* The line's root object, checked. Its number and predecessor are taken from itself: only a whole reading can judge them. */
@@ -71,8 +74,8 @@ static json_t *parse_line(const char *line, size_t len, struct line_meta *ret, u
 	return checked;
 }
 
-static int parse_line_at(int fd, uint64_t from, uint64_t end, struct line_meta *ret, uint8_t ret_hash[RECORD_HASH_SIZE], bool *ret_settled,
-	struct err *err)
+static int parse_line_at(int fd, uint64_t from, uint64_t end, struct line_meta *ret, uint8_t ret_hash[RECORD_HASH_SIZE],
+	enum settling *ret_settling, struct err *err)
 {
 	size_t len = (size_t)(end - from) - 1;
 	cleanup_free char *line = mem_alloc(len + 1);
@@ -82,22 +85,24 @@ static int parse_line_at(int fd, uint64_t from, uint64_t end, struct line_meta *
 	json_t *root = parse_line(line, len, ret, ret_hash, err);
 	if (!root)
 		return err_wrap(err, "the last line of the record is not a valid record, so nothing can be added behind it");
-	*ret_settled = record_settles(ret->type, json_object_get(root, "data"), false);
+	*ret_settling = record_settling(ret->source, ret->type, json_object_get(root, "data"));
 	json_decref(root);
 	return 0;
 }
 
-/* Walks back over changes.applied, which leaves things as they were, to what stands before: there are few. */
+/* Walks back to the last record that decides. One that is too far away is as good as none: then the supervisor's loss is recorded again. */
 static int settled_at(int fd, uint64_t end, bool *ret, struct err *err)
 {
-	struct line_meta m = { .type = AUDIT_CHANGES_APPLIED };
-	uint8_t hash[RECORD_HASH_SIZE];
-	while (end > 0 && m.type == AUDIT_CHANGES_APPLIED) {
+	enum settling settling = SETTLES_NOTHING;
+	for (unsigned i = 0; i < WALK_MAX && end > 0 && settling == SETTLES_NOTHING; i++) {
+		struct line_meta m;
+		uint8_t hash[RECORD_HASH_SIZE];
 		uint64_t from;
-		if (line_end_before(fd, end - 1, &from, err) < 0 || parse_line_at(fd, from, end, &m, hash, ret, err) < 0)
+		if (line_end_before(fd, end - 1, &from, err) < 0 || parse_line_at(fd, from, end, &m, hash, &settling, err) < 0)
 			return -1;
 		end = from;
 	}
+	*ret = settling == SETTLES;
 	return 0;
 }
 
@@ -106,11 +111,11 @@ int record_tail_read(int fd, uint64_t size, struct record_tail *ret, struct err 
 	struct record_tail t = { 0 };
 	struct line_meta m;
 	uint64_t from;
-	bool settled;
+	enum settling settling;
 	if (line_end_before(fd, size, &t.whole, err) < 0)
 		return -1;
 	if (t.whole > 0) {
-		if (line_end_before(fd, t.whole - 1, &from, err) < 0 || parse_line_at(fd, from, t.whole, &m, t.hash, &settled, err) < 0)
+		if (line_end_before(fd, t.whole - 1, &from, err) < 0 || parse_line_at(fd, from, t.whole, &m, t.hash, &settling, err) < 0)
 			return -1;
 		t.seq = m.seq;
 		if (settled_at(fd, t.whole, &t.settled, err) < 0)

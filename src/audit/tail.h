@@ -17,5 +17,6 @@ struct record_tail {
 /* `size` is the file's. -1 when the last whole line is no valid record: nothing may be built on that. */
 int record_tail_read(int fd, uint64_t size, struct record_tail *ret, struct err *err);
 
-/* Is the log settled after a record of this type, given what it was before? */
-bool record_settles(enum audit_type type, const json_t *data, bool before);
+/* What a record does to that: whoever else speaks, only the supervisor's own words and its loss count. */
+enum settling { SETTLES, UNSETTLES, SETTLES_NOTHING };
+enum settling record_settling(enum audit_source source, enum audit_type type, const json_t *data);

@@ -203,7 +203,9 @@ int record_writer_append(struct record_writer *w, enum audit_source source, enum
 	}
 	w->blob_size += blob_len;
 	w->seq++;
-	w->settled = record_settles(type, fields, w->settled);
+	enum settling settling = record_settling(source, type, fields);
+	if (settling != SETTLES_NOTHING)
+		w->settled = settling == SETTLES;
 	*ret_seq = w->seq;
 	return 0;
 }

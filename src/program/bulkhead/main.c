@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulkhead: the command line. Finds the command in the table and hands over. */
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -85,10 +87,19 @@ static int help(int argc, char **argv)
 	return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
 }
 
+/* A closed standard descriptor would be the number that the next file we open gets: then a socket is taken for standard output. */
+static void open_standard_fds(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd)
+			_exit(EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
 	struct globals g = { 0 };
 	struct err err = ERR_INIT;
+	open_standard_fds();
 	log_init("bulkhead");
 	/* A reader that goes away is an error of write(2), told in words, not a silent death. */
 	signal(SIGPIPE, SIG_IGN);

@@ -6,7 +6,7 @@
 
 #include "base/addr.h"
 #include "base/mem.h"
-#include "base/text.h"
+#include "policy/limit.h"
 
 const char run_usage[] =
 	"usage: bulkhead run [options] [--] COMMAND [ARG…]\n"
@@ -149,69 +149,32 @@ static int set_env(void *ctx, const char *v, struct err *err)
 	return 0;
 }
 
-static int number(const char *option, const char *v, uint64_t min, uint64_t max, uint64_t *ret, struct err *err)
-{
-	if (str_eq(v, "unlimited"))
-		*ret = POLICY_UNLIMITED;
-	else if (text_parse_u64(v, min, max, ret) < 0)
-		return err_set(err, ERR_USAGE, "--%s takes a whole number from %llu to %llu or `unlimited`, not \"%.60s\"", option, (unsigned long long)min,
-			(unsigned long long)max, v);
-	return 0;
-}
-
-static int size(const char *option, const char *v, uint64_t min, uint64_t *ret, struct err *err)
-{
-	char least[TEXT_SIZE_MAX];
-	if (str_eq(v, "unlimited")) {
-		*ret = POLICY_UNLIMITED;
-		return 0;
-	}
-	if (text_parse_size(v, ret) < 0)
-		return err_set(err, ERR_USAGE, "--%s takes a size such as 512MiB or `unlimited`, not \"%.60s\"", option, v);
-	if (*ret < min)
-		return err_set(err, ERR_USAGE, "--%s %.60s is too small to work with: at least %s", option, v, text_format_size(min, least));
-	return 0;
-}
-
-static int duration(const char *option, const char *v, uint64_t *ret, struct err *err)
-{
-	if (str_eq(v, "unlimited"))
-		*ret = POLICY_UNLIMITED;
-	else if (text_parse_duration(v, ret) < 0)
-		return err_set(err, ERR_USAGE, "--%s takes a duration with its unit, such as 90s, 15m or 1h30m, or `unlimited`, not \"%.60s\"", option, v);
-	return 0;
-}
-
-static int set_cpus(void *ctx, const char *v, struct err *err)
+/* The same table that policy files are read with: a limit means the same everywhere. */
+static int set_limit(void *ctx, const char *option, const char *name, const char *v, struct err *err)
 {
 	struct run_options *o = ctx;
-	char *end;
-	o->has_cpus = true;
-	if (str_eq(v, "unlimited")) {
-		o->limits.cpus_milli = POLICY_UNLIMITED;
-		return 0;
-	}
-	double cpus = strtod(v, &end);
-	if (end == v || *end || !(cpus >= 0.01 && cpus <= 4096))
-		return err_set(err, ERR_USAGE, "--cpus takes a number from 0.01 to 4096, such as 1.5, or `unlimited`, not \"%.60s\"", v);
-	o->limits.cpus_milli = (uint64_t)(cpus * 1000 + 0.5);
+	struct policy_limits checked;
+	memset(&checked, 0xff, sizeof(checked));
+	if (limit_set(&checked, name, v, err) < 0)
+		return err_wrap(err, "--%s", option);
+	o->limits = mem_grow_array(o->limits, o->n_limits + 1, sizeof(*o->limits));
+	o->limits[o->n_limits++] = (struct run_limit_option){ name, v };
 	return 0;
 }
 
-#define LIMIT_SETTER(field, flag, call)                                                        \
-	static int set_##field(void *ctx, const char *v, struct err *err)                      \
-	{                                                                                      \
-		struct run_options *o = ctx;                                                   \
-		o->flag = true;                                                                \
-		return call;                                                                   \
+#define LIMIT_OPTION(function, option, name)                                     \
+	static int function(void *ctx, const char *v, struct err *err)           \
+	{                                                                        \
+		return set_limit(ctx, option, name, v, err);                     \
 	}
-LIMIT_SETTER(memory, has_memory, size("memory", v, 8u << 20, &o->limits.memory, err))
-LIMIT_SETTER(processes, has_pids, number("pids", v, 1, 4194304, &o->limits.processes, err))
-LIMIT_SETTER(disk, has_disk, size("disk", v, 1u << 20, &o->limits.disk, err))
-LIMIT_SETTER(open_files, has_open_files, number("open-files", v, 16, 1048576, &o->limits.open_files, err))
-LIMIT_SETTER(output, has_output, size("output", v, 1, &o->limits.output, err))
-LIMIT_SETTER(timeout_ns, has_timeout, duration("timeout", v, &o->limits.timeout_ns, err))
-LIMIT_SETTER(idle_ns, has_idle, duration("idle", v, &o->limits.idle_ns, err))
+LIMIT_OPTION(set_cpus, "cpus", "cpus")
+LIMIT_OPTION(set_memory, "memory", "memory")
+LIMIT_OPTION(set_pids, "pids", "processes")
+LIMIT_OPTION(set_disk, "disk", "disk")
+LIMIT_OPTION(set_open_files, "open-files", "open_files")
+LIMIT_OPTION(set_output, "output", "output")
+LIMIT_OPTION(set_timeout, "timeout", "timeout")
+LIMIT_OPTION(set_idle, "idle", "idle")
 
 static int set_no_tty(void *ctx, const char *v, struct err *err)
 {
@@ -232,12 +195,12 @@ static const struct option_spec specs[] = {
 	{ 0, "env", "K[=V]", set_env },
 	{ 0, "cpus", "N", set_cpus },
 	{ 0, "memory", "SIZE", set_memory },
-	{ 0, "pids", "N", set_processes },
+	{ 0, "pids", "N", set_pids },
 	{ 0, "disk", "SIZE", set_disk },
 	{ 0, "open-files", "N", set_open_files },
 	{ 0, "output", "SIZE", set_output },
-	{ 0, "timeout", "DURATION", set_timeout_ns },
-	{ 0, "idle", "DURATION", set_idle_ns },
+	{ 0, "timeout", "DURATION", set_timeout },
+	{ 0, "idle", "DURATION", set_idle },
 	{ 0, "no-tty", NULL, set_no_tty },
 	{ 0 },
 };
@@ -272,6 +235,7 @@ void run_options_done(struct run_options *o)
 		mem_free(o->mounts[i].target);
 	}
 	mem_free(o->mounts);
+	mem_free(o->limits);
 	free_list(o->allow);
 	free_list(o->env);
 	free_list(o->resolvers);

@@ -22,8 +22,8 @@ struct run_options {
 	size_t n_env;
 	char **resolvers;
 	size_t n_resolvers;
-	bool has_cpus, has_memory, has_pids, has_disk, has_timeout, has_idle, has_output, has_open_files;
-	struct policy_limits limits;
+	struct run_limit_option { const char *name, *value; } *limits; /* checked; names as in the policy */
+	size_t n_limits;
 	bool no_tty;
 };
 

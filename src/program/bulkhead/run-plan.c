@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "policy/limit.h"
+#include "program/bulkhead/policy-file.h"
 #include "program/bulkhead/run-options.h"
 
 #define WORKSPACE "/workspace"
@@ -20,16 +21,8 @@
 
 static int read_policy(const char *file, struct policy **ret, struct err *err)
 {
-	cleanup_free char *text = NULL, *warning = NULL;
-	char today[11];
-	size_t len;
-	time_t now = time(NULL);
-	struct tm tm;
-	if (fd_read_file_at(AT_FDCWD, file, POLICY_TEXT_MAX, &text, &len, err) < 0)
-		return err_wrap(err, "cannot read the policy %s", file);
-	gmtime_r(&now, &tm);
-	strftime(today, sizeof(today), "%Y-%m-%d", &tm);
-	if (policy_parse(text, len, file, today, ret, &warning, err) < 0)
+	cleanup_free char *warning = NULL;
+	if (policy_file_read(file, ret, &warning, err) < 0)
 		return -1;
 	if (warning) {
 		struct err w;
@@ -37,26 +30,6 @@ static int read_policy(const char *file, struct policy **ret, struct err *err)
 		err_print("bulkhead run", &w);
 	}
 	return 0;
-}
-
-static void override_limits(const struct run_options *o, struct policy_limits *l)
-{
-	if (o->has_cpus)
-		l->cpus_milli = o->limits.cpus_milli;
-	if (o->has_memory)
-		l->memory = o->limits.memory;
-	if (o->has_pids)
-		l->processes = o->limits.processes;
-	if (o->has_disk)
-		l->disk = o->limits.disk;
-	if (o->has_open_files)
-		l->open_files = o->limits.open_files;
-	if (o->has_output)
-		l->output = o->limits.output;
-	if (o->has_timeout)
-		l->timeout_ns = o->limits.timeout_ns;
-	if (o->has_idle)
-		l->idle_ns = o->limits.idle_ns;
 }
 
 static bool is_or_contains(const char *dir, const char *path)
@@ -96,14 +69,11 @@ static int add_dir(const struct run_options *o, struct policy *p, struct err *er
 int run_options_policy(const struct run_options *o, struct policy **ret, struct err *err)
 {
 	struct policy *p = NULL;
-	if (o->policy_file) {
-		if (read_policy(o->policy_file, &p, err) < 0)
-			return -1;
-	} else {
-		p = policy_builtin();
-	}
-	override_limits(o, &p->limits);
+	if (read_policy(o->policy_file, &p, err) < 0)
+		return -1;
 	int r = add_dir(o, p, err);
+	for (size_t i = 0; r == 0 && i < o->n_limits; i++)
+		r = limit_set(&p->limits, o->limits[i].name, o->limits[i].value, err);
 	for (size_t i = 0; r == 0 && i < o->n_mounts; i++)
 		r = policy_add_mount(p, o->mounts[i].source, o->mounts[i].target, o->mounts[i].mode, err);
 	for (size_t i = 0; r == 0 && i < o->n_allow; i++)
@@ -208,6 +178,16 @@ static bool has_variable(char *const *env, const char *name)
 	return false;
 }
 
+/* Of several --env with one name the last counts. */
+static bool set_later(char *const *entry)
+{
+	size_t n = (size_t)(strchr(*entry, '=') - *entry) + 1;
+	for (char *const *later = entry + 1; *later; later++)
+		if (strncmp(*later, *entry, n) == 0)
+			return true;
+	return false;
+}
+
 static void add_variable(char ***env, size_t *n, char *const *own, const char *name, const char *value)
 {
 	if (!value || has_variable(own, name))
@@ -235,6 +215,8 @@ char **run_options_env(const struct run_options *o, const char *id, bool tty)
 	if (tty)
 		add_variable(&env, &n, o->env, "TERM", getenv("TERM") ? getenv("TERM") : "dumb");
 	for (size_t i = 0; i < o->n_env; i++) {
+		if (set_later(o->env + i))
+			continue;
 		env = mem_grow_array(env, n + 2, sizeof(char *));
 		env[n++] = mem_strdup(o->env[i]);
 		env[n] = NULL;

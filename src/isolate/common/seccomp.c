@@ -9,9 +9,9 @@
 #include "isolate/common/seccomp.h"
 
 #if defined(__x86_64__)
-#include "seccomp-x86_64.inc"
+#include "isolate/seccomp-x86_64.inc"
 #elif defined(__aarch64__)
-#include "seccomp-aarch64.inc"
+#include "isolate/seccomp-aarch64.inc"
 #else
 #error "seccomp.table covers x86-64 and aarch64; a port needs its numbers checked, a box without a filter is no box"
 #endif

@@ -43,7 +43,7 @@ static int child_report(void)
 	at += (size_t)snprintf(line + at, sizeof(line) - at, "; ignored");
 	for (int s = 1; s < NSIG; s++) {
 		struct sigaction sa;
-		if (sigaction(s, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL)
+		if (sigaction(s, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN)
 			at += (size_t)snprintf(line + at, sizeof(line) - at, " %d", s);
 	}
 	prctl(PR_GET_PDEATHSIG, &death);

@@ -276,7 +276,7 @@ static void bytes_may_come_one_by_one(void **state)
 static void largest_message(void **state)
 {
 	struct err err;
-	cleanup_free char *big = mem_alloc(MUX_MESSAGE_MAX + 1);
+	cleanup_free char *big = mem_alloc(MUX_MESSAGE_MAX + 2);
 	on_message_does = KEEP;
 	assert_int_equal(mux_send(host, 1, big, MUX_MESSAGE_MAX + 1, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);

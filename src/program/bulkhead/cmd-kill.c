@@ -95,7 +95,7 @@ static int signal_supervisor(int pidfd, int number)
 	si.si_pid = getpid();
 	si.si_uid = getuid();
 	si.si_value.sival_int = (int)SANDBOX_KILL_COOKIE;
-	return (int)syscall(SYS_pidfd_send_signal, pidfd, &si, 0);
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, &si, 0);
 }
 
 /* A pid alone may be someone else's by now. While the lock is held its owner lives, so the pid in its state is its own: looked at after the pidfd was opened,
@@ -115,6 +115,8 @@ static int order_end(struct kill_run *k, struct target *t)
 		return held;
 	if (pidfd < 0 || signal_supervisor(pidfd, SIGTERM) < 0)
 		return err_sys(&t->err, errno, "cannot signal the supervisor of sandbox %s (process %d)", t->id, (int)pid);
+	/* One that was stopped on its terminal could not obey. */
+	signal_supervisor(pidfd, SIGCONT);
 	t->pidfd = fd_steal(&pidfd);
 	return 0;
 }

@@ -26,7 +26,7 @@ static bool is_plain(const char *s, size_t len)
 	for (size_t i = 0; i < len; i++)
 		if (!s[i] || (!strchr(plain, s[i]) && !(s[i] & 0x80)))
 			return false;
-	return len > 0;
+	return len > 0 && text_is_utf8(s, len);
 }
 
 void show_word(struct buf *b, const char *s, size_t len)

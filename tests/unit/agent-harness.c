@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,29 +188,62 @@ static void on_closed(void *ctx, const struct err *err)
 
 static const struct mux_ops mux_ops = { .on_message = on_message, .on_closed = on_closed };
 
-static _Noreturn void be_agent(int fd)
+static void be_agent(int fd)
 {
 	struct agent_options options = { .pipe_fd = fd, .dns_port = HARNESS_DNS_PORT };
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL); /* the test library's and the sanitizer's handlers: an exec'd agent has none */
 	exit(agent_run(&options)); /* not _exit: the sanitizer looks for leaks at exit */
+}
+
+/* Waits for the pid 1 that it started, whose status becomes its own. */
+static void be_stand_in(int fd)
+{
+	int status;
+	if (unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+		_exit(HARNESS_SKIPPED);
+	pid_t init = fork();
+	if (init == 0)
+		be_agent(fd);
+	close(fd);
+	waitpid(init, &status, 0);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+static struct harness *start_with(void (*be)(int fd))
+{
+	int fds[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	fflush(NULL);
+	pid_t agent = fork();
+	assert_true(agent >= 0);
+	if (agent == 0) {
+		close(fds[0]);
+		be(fds[1]);
+	}
+	close(fds[1]);
+	struct harness *h = mem_alloc(sizeof(*h));
+	h->agent = agent;
+	h->loop = loop_new();
+	h->mux = mux_new(h->loop, fds[0], fds[0], MUX_HOST, &mux_ops, h);
+	harness_until(h, h->hello || h->closed);
+	return h;
 }
 
 struct harness *harness_start(void)
 {
-	int fds[2];
-	struct harness *h = mem_alloc(sizeof(*h));
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	fflush(NULL);
-	h->agent = fork();
-	assert_true(h->agent >= 0);
-	if (h->agent == 0) {
-		close(fds[0]);
-		be_agent(fds[1]);
-	}
-	close(fds[1]);
-	h->loop = loop_new();
-	h->mux = mux_new(h->loop, fds[0], fds[0], MUX_HOST, &mux_ops, h);
-	harness_until(h, h->hello);
+	struct harness *h = start_with(be_agent);
+	assert_true(h->hello);
 	return h;
+}
+
+struct harness *harness_start_as_init(void)
+{
+	struct harness *h = start_with(be_stand_in);
+	if (h->hello)
+		return h;
+	assert_int_equal(WEXITSTATUS(harness_abandon(h)), HARNESS_SKIPPED);
+	return NULL;
 }
 
 static int wait_agent(struct harness *h)

@@ -14,7 +14,7 @@
 #include "wire/messages.h"
 #include "wire/mux.h"
 
-enum { HARNESS_STREAMS = 4096, HARNESS_NAMES = 512, HARNESS_DNS_PORT = 5353, HARNESS_PROXY_PORT = 3128 };
+enum { HARNESS_STREAMS = 4096, HARNESS_NAMES = 512, HARNESS_DNS_PORT = 5353, HARNESS_SKIPPED = 77, HARNESS_PROXY_PORT = 3128 };
 
 /* One stream as the host sees it. */
 struct side_stream {
@@ -51,6 +51,8 @@ struct harness {
 
 /* Starts an agent and waits for its HELLO. */
 struct harness *harness_start(void);
+/* The same as pid 1 of a pid namespace, or NULL when that can't be had here. h->agent is a stand-in that ends with the agent's status. */
+struct harness *harness_start_as_init(void);
 /* SHUTDOWN, waits for the agent's end; checks that it ended well. */
 void harness_stop(struct harness *h);
 /* Forgets the pipe without a word, as when the host dies. Returns the agent's wait status. */

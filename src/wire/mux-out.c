@@ -332,8 +332,11 @@ static void wake_waiting(struct mux *mux)
 		bool is_last = s->id == last_id;
 		TAILQ_REMOVE(&mux->waiting, s, waiting);
 		s->in_waiting = false;
-		s->wants_room = false;
-		s->ops->on_writable(s->ctx);
+		/* It may have used up its credit or ended meanwhile; then the next CREDIT wakes it, or nothing does. */
+		if (mux_stream_room(s) > 0) {
+			s->wants_room = false;
+			s->ops->on_writable(s->ctx);
+		}
 		if (is_last)
 			break;
 	}

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <sodium.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -39,9 +40,12 @@ static void outlive(void)
 /* Everything that opens files or asks the kernel on first use does so now. */
 static int prepare_libraries(struct err *err)
 {
-	const size_t *random = (const size_t *)getauxval(AT_RANDOM);
+	const void *random = (const void *)getauxval(AT_RANDOM);
 	char when[TEXT_SIZE_MAX];
-	json_object_seed(random ? random[0] | 1 : 0);
+	size_t seed = 0;
+	if (random)
+		memcpy(&seed, random, sizeof(seed));
+	json_object_seed(seed);
 	text_format_time(time_realtime_ns(), when);
 	return sodium_init() < 0 ? err_set(err, ERR_SYSTEM, "cannot prepare the hash function") : 0;
 }

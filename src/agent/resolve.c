@@ -4,7 +4,8 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-enum { TIMEOUT_S = 5, SWEEP_S = 1 };
+/* A sweep later than that at most, which is before the 5 s after which the C library gives up: it gets an answer. */
+enum { TIMEOUT_S = 3, SWEEP_S = 1 };
 
 struct waiter {
 	void *waiter;

@@ -37,7 +37,7 @@ static void explain(struct cgroup_support *s)
 	else if (geteuid() != 0 && s->version == CGROUP_V2)
 		snprintf(s->why, sizeof(s->why), "this user's cgroup is not delegated; run as root, or under: systemd-run --user --scope -p Delegate=yes");
 	else if (geteuid() != 0)
-		snprintf(s->why, sizeof(s->why), "cgroup v1 can't be delegated to an ordinary user; run as root, or set the limit to unlimited");
+		snprintf(s->why, sizeof(s->why), "this user may make no cgroup (version 1 can't be delegated safely); run as root");
 	else
 		snprintf(s->why, sizeof(s->why), "the kernel or the host mounts no such cgroup controller, or not writable");
 }

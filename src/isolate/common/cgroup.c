@@ -154,6 +154,8 @@ static int set_limits(const struct cgroup *cg, const struct policy_limits *l, un
 int cgroup_create(const char *id, const struct policy_limits *limits, unsigned extra_processes, struct cgroup **ret, struct err *err)
 {
 	const struct cgroup_layout *layout = cgroup_layout_get();
+	if (!sandbox_id_valid(id))
+		return err_set(err, ERR_INVALID, "a cgroup can't have that name: it isn't a sandbox id");
 	/* Freezing and counting time are wanted beside the limits; a place that isn't ours is skipped, cgroup_check_limits has judged what that means. */
 	unsigned wanted = needed(limits) | CGROUP_FREEZER | CGROUP_CPUACCT;
 	struct cgroup *cg = new_cgroup(id);
@@ -181,6 +183,10 @@ int cgroup_create(const char *id, const struct policy_limits *limits, unsigned e
 struct cgroup *cgroup_open(const char *id, struct err *err)
 {
 	const struct cgroup_layout *layout = cgroup_layout_get();
+	if (!sandbox_id_valid(id)) {
+		err_set(err, ERR_INVALID, "that isn't a sandbox id");
+		return NULL;
+	}
 	struct cgroup *cg = new_cgroup(id);
 	for (size_t i = 0; i < layout->n; i++)
 		add_part(cg, &layout->places[i], false, NULL);

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
-#include "base/mem.h"
 #include "isolate/launch.h"
 
 /* Framing: the first piece is u32 number of descriptors in all | body; each further piece is empty but for one byte and its descriptors. */
@@ -67,7 +66,7 @@ int launch_receive(int sock, struct launch_message *m, struct err *err)
 {
 	size_t room = m->begun ? 1 : LAUNCH_MESSAGE_MAX + FRAME_SIZE;
 	size_t n_fds = LAUNCH_FDS_MAX - m->n_fds < FD_PASS_MAX ? LAUNCH_FDS_MAX - m->n_fds : FD_PASS_MAX;
-	uint8_t *data = mem_alloc(room);
+	static uint8_t data[LAUNCH_MESSAGE_MAX + FRAME_SIZE]; /* one thread; only touched as far as bytes came */
 	ssize_t n = fd_recv(sock, data, room, m->fds + m->n_fds, &n_fds);
 	int r = 0;
 	if (n > 0) {
@@ -79,7 +78,6 @@ int launch_receive(int sock, struct launch_message *m, struct err *err)
 	} else if (n != -EAGAIN) {
 		r = err_sys(err, (int)-n, "can't read from the launcher's socket");
 	}
-	mem_free(data);
 	if (r < 0)
 		return r;
 	if (m->begun && m->n_fds > m->announced)

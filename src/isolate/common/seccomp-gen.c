@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -32,7 +33,7 @@
 #define PROGRAM_MAX 4000 /* the kernel takes 4096 */
 #define X32_BIT 0x40000000u
 
-struct condition { unsigned arg; uint32_t mask, value; enum { EQUAL, UNEQUAL, AT_LEAST } op; };
+struct condition { unsigned arg; bool high; uint32_t mask, value; enum { EQUAL, UNEQUAL, AT_LEAST } op; };
 struct rule { struct condition conditions[CONDITIONS_MAX]; unsigned n; uint32_t action; };
 struct entry {
 	const char *name;
@@ -54,12 +55,12 @@ static const struct { const char *name; uint32_t value; } constants[] = {
 	{ "TIOCSTI", 0x5412 }, { "TIOCLINUX", 0x541c },
 	{ "CLONE_NAMESPACES", 0x7e020000 }, { "CLONE_NAMESPACES_AND_TIME", 0x7e020080 },
 	{ "SECCOMP_SET_MODE_FILTER", SECCOMP_SET_MODE_FILTER }, { "SECCOMP_FILTER_FLAG_NEW_LISTENER", SECCOMP_FILTER_FLAG_NEW_LISTENER },
-	{ "PER_LINUX32", PER_LINUX32 }, { "AF_UNIX", AF_UNIX }, { "AF_INET", AF_INET }, { "AF_INET6", AF_INET6 },
+	{ "PER_LINUX32", PER_LINUX32 }, { "RLIMIT_CORE", RLIMIT_CORE }, { "AF_UNIX", AF_UNIX }, { "AF_INET", AF_INET }, { "AF_INET6", AF_INET6 },
 	{ "AF_NETLINK", AF_NETLINK }, { "NETLINK_ROUTE", NETLINK_ROUTE }, { "SOCK_STREAM", SOCK_STREAM }, { "SOCK_DGRAM", SOCK_DGRAM },
 	{ "IPPROTO_TCP", IPPROTO_TCP }, { "IPPROTO_UDP", IPPROTO_UDP }, { "IPPROTO_MPTCP", 262 },
 };
 static const struct { const char *name; int value; } errnos[] = {
-	{ "EPERM", EPERM }, { "ENOSYS", ENOSYS }, { "EPROTONOSUPPORT", EPROTONOSUPPORT },
+	{ "NONE", 0 }, { "EPERM", EPERM }, { "ENOSYS", ENOSYS }, { "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
 static void __attribute__((noreturn)) fail(const char *what, const char *word)
@@ -107,8 +108,9 @@ static struct entry *find(const char *name)
 static struct condition parse_condition(const char *s)
 {
 	struct condition c = { .mask = UINT32_MAX };
-	if (s[0] != 'a' || s[1] < '0' || s[1] > '5')
-		fail("a condition begins with a0 to a5", s);
+	if ((s[0] != 'a' && s[0] != 'h') || s[1] < '0' || s[1] > '5')
+		fail("a condition begins with a0 to a5 or h0 to h5", s);
+	c.high = s[0] == 'h';
 	c.arg = (unsigned)(s[1] - '0');
 	s += 2;
 	if (*s == '&') {
@@ -211,7 +213,7 @@ static void emit_rule(struct program *p, const struct rule *r)
 	unsigned misses[CONDITIONS_MAX];
 	for (unsigned i = 0; i < r->n; i++) {
 		const struct condition *c = &r->conditions[i];
-		emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)(offsetof(struct seccomp_data, args) + 8 * c->arg));
+		emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)(offsetof(struct seccomp_data, args) + 8 * c->arg + 4 * c->high));
 		if (c->mask != UINT32_MAX)
 			emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, c->mask);
 		misses[i] = p->n;

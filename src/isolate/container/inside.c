@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,10 +32,14 @@
 #include "isolate/launch.h"
 
 #define EXIT_INSIDE_FAILED 125
+/* Not 0: the kernel starts a core handler (core_pattern with a pipe) in spite of 0, as the host's root. With 1 it doesn't, and writes no file either. */
+#define CORE_OFF 1
+/* When the host runs out of memory, boxes go before the host's own programs. */
+#define OOM_SCORE "500"
 
 static int stage_view(struct build *b, struct err *err)
 {
-	if (sethostname(b->spec.hostname, strlen(b->spec.hostname)) < 0)
+	if (sethostname(b->spec.hostname, strlen(b->spec.hostname)) < 0 || setdomainname("", 0) < 0)
 		return err_sys(err, errno, "can't set the box's host name");
 	/* As root the copy of the mount namespace is still a peer of the host's: nothing may travel from here to there. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -106,7 +111,11 @@ static int stage_shed(struct build *b, struct err *err)
 {
 	if (setns(b->box_userns, CLONE_NEWUSER) < 0)
 		return err_sys(err, errno, "can't enter the box's user namespace");
-	/* A second lock besides the system call filter's. */
+	if (fd_write_file_at(b->proc_fd, "self/oom_score_adj", OOM_SCORE, err) < 0)
+		return -1;
+	/* Two second locks besides the system call filter's: no keys of the supervisor's session (as far as the user's quota of keyrings goes), and no user
+	 * namespaces. */
+	syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 	if (fd_write_file_at(b->proc_fd, "sys/user/max_user_namespaces", "0", err) < 0)
 		return err_wrap(err, "can't close user namespaces inside the box");
 	fd_close(&b->proc_fd);
@@ -177,7 +186,7 @@ static int arrange_descriptors(struct build *b, struct err *err)
 
 static int stage_lock(struct build *b, struct err *err)
 {
-	if (lock_files(b, err) < 0 || limit(RLIMIT_CORE, 0, "core file limit", err) < 0)
+	if (lock_files(b, err) < 0 || limit(RLIMIT_CORE, CORE_OFF, "core file limit", err) < 0)
 		return -1;
 	if (b->nproc > 0 && limit(RLIMIT_NPROC, b->nproc, "process limit", err) < 0)
 		return -1;

@@ -5,18 +5,23 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "event/child.h"
 #include "isolate/cgroup.h"
 #include "isolate/isolate.h"
 #include "isolate/launch.h"
 
+#define START_TIMEOUT_NS (30 * NS_PER_S) /* a file system that doesn't answer must not hold the supervisor for ever */
+
 struct start {
 	struct box box;
+	struct loop_timer *timer;
 	int sock;
 	int launcher_pidfd;
 	struct launch_message answer;
@@ -29,6 +34,7 @@ struct start {
 static void start_free(struct start *s)
 {
 	s->io = loop_io_remove(s->io);
+	s->timer = loop_timer_free(s->timer);
 	launch_message_done(&s->answer);
 	fd_close(&s->sock);
 	fd_close(&s->launcher_pidfd);
@@ -79,7 +85,7 @@ static void clean_up(struct start *s)
 {
 	struct err ignored = ERR_INIT;
 	if (s->box.cgroup) {
-		cgroup_kill(s->box.cgroup, 1000000000, &ignored);
+		cgroup_kill(s->box.cgroup, NS_PER_S, &ignored);
 		cgroup_remove(s->box.cgroup, &ignored);
 	}
 	s->box.cgroup = cgroup_free(s->box.cgroup);
@@ -108,12 +114,19 @@ static void on_answer(void *ctx, int fd, int ready)
 	if (r > 0)
 		r = read_answer(s, &err);
 	else if (err.code == ERR_CLOSED)
-		err_set(&err, ERR_CLOSED, "bulkhead-launch ended without an answer (killed by a limit, or from outside)");
+		err_set(&err, ERR_CLOSED, "bulkhead-launch ended without an answer (killed by a limit, from outside, or because it took more than 30 s)");
 	end_launcher(s);
 	s->box.cgroup = cgroup_open(s->box.id, NULL);
 	if (r < 0)
 		clean_up(s);
 	finish(s, r < 0 ? &err : NULL);
+}
+
+/* Its end is seen on the socket. */
+static void on_timeout(void *ctx)
+{
+	struct start *s = ctx;
+	syscall(SYS_pidfd_send_signal, s->launcher_pidfd, SIGKILL, NULL, 0);
 }
 
 static int spawn_launcher(struct start *s, int launcher_end, struct err *err)
@@ -185,6 +198,8 @@ static int container_start(struct loop *loop, const struct spec *spec, const int
 		return -1;
 	}
 	s->io = loop_io_add(loop, s->sock, LOOP_READ, on_answer, s);
+	s->timer = loop_timer_new(loop, on_timeout, s);
+	loop_timer_set(s->timer, START_TIMEOUT_NS, 0);
 	cgroup_support_get(); /* reads the mount table now, while the launcher works */
 	return 0;
 }

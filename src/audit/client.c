@@ -46,9 +46,9 @@ struct audit_client {
 	bool short_of_room;
 	bool lost;
 	struct err why;
-	bool lose_soon;      /* lost inside audit_client_send: told from the loop */
-	unsigned calling;    /* callbacks on the stack */
-	bool freed;          /* by one of them */
+	bool lose_soon;	  /* lost inside audit_client_send: told from the loop */
+	unsigned calling; /* callbacks on the stack */
+	bool freed;	  /* by one of them */
 };
 
 static void on_ready(void *ctx, int fd, int ready);
@@ -115,7 +115,8 @@ static ssize_t send_parts(int fd, struct iovec *iov, size_t n)
 
 static void set_gone(struct err *why, int sysno)
 {
-	err_set(why, ERR_CLOSED, "the auditor is gone (%s), so nothing can be recorded any more", sysno ? strerror(sysno) : "it closed its socket");
+	err_set(why, ERR_CLOSED, "the auditor is gone (%s), so nothing can be recorded any more",
+		sysno ? strerror(sysno) : "it closed its socket");
 }
 
 /* Sends what waits. 0, or -1 when the auditor is gone. */
@@ -194,10 +195,11 @@ static int encode(struct audit_client *c, enum audit_type type, json_t *fields, 
 		return -1;
 	buf_clear(&c->json);
 	bool fits = blob_len <= AUDIT_BLOB_MAX && buf_put_u32(&c->json, type) == 0 && buf_put_u32(&c->json, 0) == 0 &&
-		json_dump_callback(fields, dump_chunk, &c->json, JSON_COMPACT) == 0 && c->json.len + blob_len <= AUDIT_MESSAGE_MAX;
+		    json_dump_callback(fields, dump_chunk, &c->json, JSON_COMPACT) == 0 &&
+		    c->json.len + blob_len <= AUDIT_MESSAGE_MAX;
 	if (!fits)
-		return err_set(err, ERR_LIMIT, "the event %s is larger than the %u bytes that one event may have", audit_type_name(type),
-			AUDIT_MESSAGE_MAX);
+		return err_set(err, ERR_LIMIT, "the event %s is larger than the %u bytes that one event may have",
+			audit_type_name(type), AUDIT_MESSAGE_MAX);
 	uint32_t json_len = (uint32_t)(c->json.len - AUDIT_EVENT_HEAD);
 	for (unsigned i = 0; i < 4; i++)
 		c->json.data[4 + i] = (uint8_t)(json_len >> (24 - 8 * i));
@@ -326,9 +328,12 @@ static int take_answer(struct audit_client *c, const uint8_t *data, size_t len, 
 {
 	struct cursor cur = cursor_make(data, len);
 	switch (cursor_u32(&cur)) {
-	case AUDIT_WRITTEN: return take_written(c, &cur, why);
-	case AUDIT_FAILED: return take_failed(&cur, why);
-	default: return err_set(why, ERR_PROTOCOL, "the auditor sent what is no answer");
+	case AUDIT_WRITTEN:
+		return take_written(c, &cur, why);
+	case AUDIT_FAILED:
+		return take_failed(&cur, why);
+	default:
+		return err_set(why, ERR_PROTOCOL, "the auditor sent what is no answer");
 	}
 }
 

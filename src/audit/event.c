@@ -32,24 +32,29 @@ static const struct type_info types[AUDIT_TYPE_MAX] = {
 	[AUDIT_EXEC_START] = { "exec.start", FROM(AUDIT_FROM_SUPERVISOR),
 		{ { "execution", 'i' }, { "argv", 'a' }, { "env_names", 'a', true }, { "cwd", 't', true }, { "tty", 'b' } } },
 	[AUDIT_EXEC_END] = { "exec.end", FROM(AUDIT_FROM_SUPERVISOR),
-		{ { "execution", 'i' }, { "duration_ns", 'i' }, { "exit", 'i', true }, { "signal", 'x', true }, { "error", 't', true } } },
+		{ { "execution", 'i' }, { "duration_ns", 'i' }, { "exit", 'i', true }, { "signal", 'x', true },
+			{ "error", 't', true } } },
 	[AUDIT_OUTPUT] = { "output", FROM(AUDIT_FROM_SUPERVISOR),
 		{ { "execution", 'i' }, { "stream", 't' }, { "offset", 'i' }, { "length", 'i' } } },
 	[AUDIT_EGRESS] = { "egress", FROM(AUDIT_FROM_GATE),
 		{ { "flow", 'i' }, { "host", 't' }, { "port", 'i' }, { "address", 't', true }, { "entrance", 't' },
 			{ "protocol", 't', true }, { "allow", 'b' }, { "reason", 't' }, { "rule", 'x', true } } },
 	[AUDIT_EGRESS_END] = { "egress.end", FROM(AUDIT_FROM_GATE),
-		{ { "flow", 'i' }, { "bytes_up", 'i' }, { "bytes_down", 'i' }, { "duration_ns", 'i' }, { "reason", 't', true } } },
-	[AUDIT_NAME] = { "name", FROM(AUDIT_FROM_GATE), { { "name", 't' }, { "allow", 'b' }, { "reason", 't' }, { "count", 'i' } } },
+		{ { "flow", 'i' }, { "bytes_up", 'i' }, { "bytes_down", 'i' }, { "duration_ns", 'i' },
+			{ "reason", 't', true } } },
+	[AUDIT_NAME] = { "name", FROM(AUDIT_FROM_GATE),
+		{ { "name", 't' }, { "allow", 'b' }, { "reason", 't' }, { "count", 'i' } } },
 	[AUDIT_DENIAL] = { "denial", FROM(AUDIT_FROM_SUPERVISOR),
 		{ { "syscall", 't' }, { "command", 't' }, { "pid", 'i' }, { "count", 'i' } } },
 	[AUDIT_LIMIT] = { "limit", FROM(AUDIT_FROM_SUPERVISOR),
 		{ { "limit", 't' }, { "value", 'x', true }, { "reason", 't' }, { "killed", 'b' } } },
 	[AUDIT_SIGNAL] = { "signal", FROM(AUDIT_FROM_SUPERVISOR), { { "signal", 'x' }, { "forwarded", 'b' } } },
 	[AUDIT_FILES] = { "files", FROM(AUDIT_FROM_SUPERVISOR),
-		{ { "mount", 'x' }, { "added", 'i' }, { "modified", 'i' }, { "deleted", 'i' }, { "bytes", 'i' }, { "paths", 'a', true } } },
+		{ { "mount", 'x' }, { "added", 'i' }, { "modified", 'i' }, { "deleted", 'i' }, { "bytes", 'i' },
+			{ "paths", 'a', true } } },
 	[AUDIT_TEARDOWN] = { "teardown", FROM(AUDIT_FROM_SUPERVISOR),
-		{ { "processes", 'x' }, { "mounts", 'x' }, { "cgroup", 'x' }, { "sockets", 'x' }, { "durations", 'x', true } } },
+		{ { "processes", 'x' }, { "mounts", 'x' }, { "cgroup", 'x' }, { "sockets", 'x' },
+			{ "durations", 'x', true } } },
 	[AUDIT_SANDBOX_END] = { "sandbox.end", FROM(AUDIT_FROM_SUPERVISOR),
 		{ { "exit_status", 'i' }, { "reason", 't' }, { "totals", 'o', true } } },
 	[AUDIT_LOST] = { "audit.lost", FROM(AUDIT_FROM_AUDITOR), { { "source", 't' }, { "reason", 't' } } },
@@ -105,24 +110,36 @@ static bool is_text(const json_t *v)
 static bool kind_matches(char kind, const json_t *v)
 {
 	switch (kind) {
-	case 'i': return json_is_integer(v);
-	case 'b': return json_is_boolean(v);
-	case 'a': return json_is_array(v);
-	case 'o': return json_is_object(v);
-	case 't': return is_text(v);
-	default: return v != NULL;
+	case 'i':
+		return json_is_integer(v);
+	case 'b':
+		return json_is_boolean(v);
+	case 'a':
+		return json_is_array(v);
+	case 'o':
+		return json_is_object(v);
+	case 't':
+		return is_text(v);
+	default:
+		return v != NULL;
 	}
 }
 
 static const char *kind_name(char kind)
 {
 	switch (kind) {
-	case 'i': return "an integer";
-	case 'b': return "true or false";
-	case 'a': return "an array";
-	case 'o': return "an object";
-	case 't': return "a text";
-	default: return "a value";
+	case 'i':
+		return "an integer";
+	case 'b':
+		return "true or false";
+	case 'a':
+		return "an array";
+	case 'o':
+		return "an object";
+	case 't':
+		return "a text";
+	default:
+		return "a value";
 	}
 }
 
@@ -136,9 +153,12 @@ static int check_canonical(const json_t *v, unsigned depth, struct err *err)
 	if (json_is_object(v)) {
 		const char *key;
 		json_t *item;
-		json_object_foreach((json_t *)v, key, item)
+		/* clang-format off */
+		json_object_foreach((json_t *)v, key, item) {
 			if (check_canonical(item, depth + 1, err) < 0)
 				return -1;
+		}
+		/* clang-format on */
 	}
 	for (size_t i = 0; i < json_array_size(v); i++)
 		if (check_canonical(json_array_get(v, i), depth + 1, err) < 0)
@@ -158,7 +178,8 @@ static int check_output(const json_t *fields, struct err *err)
 	const char *stream = json_string_value(json_object_get(fields, "stream"));
 	if (!stream || !(str_eq(stream, "stdout") || str_eq(stream, "stderr") || str_eq(stream, "tty")))
 		return err_set(err, ERR_INVALID, "the event output has another stream than \"stdout\", \"stderr\" and \"tty\"");
-	if (json_integer_value(json_object_get(fields, "offset")) < 0 || json_integer_value(json_object_get(fields, "length")) < 0)
+	if (json_integer_value(json_object_get(fields, "offset")) < 0 ||
+		json_integer_value(json_object_get(fields, "length")) < 0)
 		return err_set(err, ERR_INVALID, "the event output has a negative offset or length");
 	return 0;
 }
@@ -175,7 +196,8 @@ int audit_fields_check(enum audit_type type, const json_t *fields, struct err *e
 		if (f->optional && (!v || json_is_null(v)))
 			continue;
 		if (!kind_matches(f->kind, v))
-			return err_set(err, ERR_INVALID, "the event %s needs the field \"%s\" to be %s", t->name, f->name, kind_name(f->kind));
+			return err_set(err, ERR_INVALID, "the event %s needs the field \"%s\" to be %s", t->name, f->name,
+				kind_name(f->kind));
 	}
 	if (check_canonical(fields, 0, err) < 0)
 		return err_wrap(err, "%s", t->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be recorded: a closed table of event types, who may send each, and which fields it must have. The auditor refuses others.
- * docs/record-format.md describes the files.
+ * What can be recorded: a closed table of event types, who may send each, and which fields it must have. The auditor refuses
+ * others. docs/record-format.md describes the files.
  */
 #pragma once
 
@@ -16,29 +16,31 @@
 enum audit_source { AUDIT_FROM_SUPERVISOR = 0, AUDIT_FROM_GATE, AUDIT_FROM_AUDITOR, AUDIT_SOURCE_MAX };
 
 enum audit_type {
-	/* Integer fields are marked :i, booleans :b, arrays :a, objects :o, text :t (see text.h), any kind :x; "?" may be left out or null.
-	 * More fields than these may be sent. */
-	AUDIT_SANDBOX_START = 0, /* supervisor: id:t level:t policy_hash:t version:t policy:x? template:t? workdir:t? mounts:a? limits:o? user:x? */
-	AUDIT_SANDBOX_READY,     /* supervisor: level:t, probes:o (measured), start_ns:i */
-	AUDIT_EXEC_START,        /* supervisor: execution:i argv:a env_names:a? cwd:t? tty:b */
-	AUDIT_EXEC_END,          /* supervisor: execution:i duration_ns:i and one of exit:i signal:x error:t */
-	AUDIT_OUTPUT,            /* supervisor, with blob: execution:i stream:t ("stdout", "stderr", "tty") offset:i length:i (= the blob's); the
-	                            auditor adds blob (its offset in output.bin) and digest */
-	AUDIT_EGRESS,            /* gate: flow:i host:t port:i address:t? entrance:t protocol:t? allow:b reason:t rule:x? */
-	AUDIT_EGRESS_END,        /* gate: flow:i bytes_up:i bytes_down:i duration_ns:i reason:t? */
-	AUDIT_NAME,              /* gate: name:t allow:b reason:t count:i: a name asked of DNS (repeats counted) */
-	AUDIT_DENIAL,            /* supervisor: syscall:t command:t pid:i count:i */
-	AUDIT_LIMIT,             /* supervisor: limit:t value:x? reason:t killed:b */
-	AUDIT_SIGNAL,            /* supervisor: signal:x forwarded:b */
-	AUDIT_FILES,             /* supervisor: mount:x added:i modified:i deleted:i bytes:i paths:a? (with digests; split into several records) */
-	AUDIT_TEARDOWN,          /* supervisor: processes:x mounts:x cgroup:x sockets:x (each "gone" or what is left) durations:x? */
-	AUDIT_SANDBOX_END,       /* supervisor: exit_status:i reason:t totals:o?. Last record of a log, unless the writer was lost */
-	AUDIT_LOST,              /* auditor: source:t reason:t: went away without saying goodbye */
-	AUDIT_CHANGES_APPLIED,   /* supervisor (apply, discard: appended later by the auditor started for it): paths:a how:t */
+	/* Integer fields are marked :i, booleans :b, arrays :a, objects :o, text :t (see text.h), any kind :x; "?" may be left
+	 * out or null. More fields than these may be sent. */
+	AUDIT_SANDBOX_START = 0, /* supervisor: id:t level:t policy_hash:t version:t policy:x? template:t? workdir:t? mounts:a?
+				    limits:o? user:x? */
+	AUDIT_SANDBOX_READY,	 /* supervisor: level:t, probes:o (measured), start_ns:i */
+	AUDIT_EXEC_START,	 /* supervisor: execution:i argv:a env_names:a? cwd:t? tty:b */
+	AUDIT_EXEC_END,		 /* supervisor: execution:i duration_ns:i and one of exit:i signal:x error:t */
+	AUDIT_OUTPUT,	  /* supervisor, with blob: execution:i stream:t ("stdout", "stderr", "tty") offset:i length:i (= the
+			     blob's); the auditor adds blob (its offset in output.bin) and digest */
+	AUDIT_EGRESS,	  /* gate: flow:i host:t port:i address:t? entrance:t protocol:t? allow:b reason:t rule:x? */
+	AUDIT_EGRESS_END, /* gate: flow:i bytes_up:i bytes_down:i duration_ns:i reason:t? */
+	AUDIT_NAME,	  /* gate: name:t allow:b reason:t count:i: a name asked of DNS (repeats counted) */
+	AUDIT_DENIAL,	  /* supervisor: syscall:t command:t pid:i count:i */
+	AUDIT_LIMIT,	  /* supervisor: limit:t value:x? reason:t killed:b */
+	AUDIT_SIGNAL,	  /* supervisor: signal:x forwarded:b */
+	AUDIT_FILES,	  /* supervisor: mount:x added:i modified:i deleted:i bytes:i paths:a? (with digests; split into several
+			     records) */
+	AUDIT_TEARDOWN,	  /* supervisor: processes:x mounts:x cgroup:x sockets:x (each "gone" or what is left) durations:x? */
+	AUDIT_SANDBOX_END, /* supervisor: exit_status:i reason:t totals:o?. Last record of a log, unless the writer was lost */
+	AUDIT_LOST,	   /* auditor: source:t reason:t: went away without saying goodbye */
+	AUDIT_CHANGES_APPLIED, /* supervisor (apply, discard: appended later by the auditor started for it): paths:a how:t */
 	AUDIT_TYPE_MAX,
 };
 
-const char *audit_type_name(enum audit_type type);          /* "sandbox.start" … */
+const char *audit_type_name(enum audit_type type); /* "sandbox.start" … */
 int audit_type_from_name(const char *name, enum audit_type *ret);
 const char *audit_source_name(enum audit_source source);
 int audit_source_from_name(const char *name, enum audit_source *ret);

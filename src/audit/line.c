@@ -27,8 +27,10 @@ size_t line_tail(const struct line_meta *m, char out[RECORD_TAIL_MAX])
 {
 	char prev[RECORD_HASH_HEX + 1], when[TEXT_SIZE_MAX];
 	text_hex(m->prev, sizeof(m->prev), prev);
-	int n = snprintf(out, RECORD_TAIL_MAX, ",\"prev\":\"%s\",\"seq\":%llu,\"source\":\"%s\",\"time\":\"%s\",\"type\":\"%s\",\"v\":1}",
-		prev, (unsigned long long)m->seq, audit_source_name(m->source), text_format_time(m->time_ns, when), audit_type_name(m->type));
+	int n = snprintf(out, RECORD_TAIL_MAX,
+		",\"prev\":\"%s\",\"seq\":%llu,\"source\":\"%s\",\"time\":\"%s\",\"type\":\"%s\",\"v\":1}", prev,
+		(unsigned long long)m->seq, audit_source_name(m->source), text_format_time(m->time_ns, when),
+		audit_type_name(m->type));
 	return (size_t)n;
 }
 
@@ -53,8 +55,9 @@ static int parse_time(const char *s, uint64_t *ret)
 	int end = 0;
 	if (strlen(s) != TIME_TEXT_LEN)
 		return -1;
-	if (sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2d.%9uZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ns,
-		    &end) != 7 || end != (int)TIME_TEXT_LEN)
+	if (sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2d.%9uZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+		    &tm.tm_sec, &ns, &end) != 7 ||
+		end != (int)TIME_TEXT_LEN)
 		return -1;
 	tm.tm_year -= 1900;
 	tm.tm_mon -= 1;
@@ -106,12 +109,14 @@ static int check_root(json_t *root, const char *line, size_t len, const uint8_t 
 	char tail[RECORD_TAIL_MAX];
 	const char *hash = json_string_value(json_object_get(root, "hash"));
 	char hex[RECORD_HASH_HEX + 1];
-	if (json_object_size(root) != 8 || !json_is_object(json_object_get(root, "data")) || !hash || strlen(hash) != RECORD_HASH_HEX)
+	if (json_object_size(root) != 8 || !json_is_object(json_object_get(root, "data")) || !hash ||
+		strlen(hash) != RECORD_HASH_HEX)
 		return err_set(err, ERR_CORRUPT, "the line is no record");
 	if (line_meta_read(root, &m, err) < 0 || check_canonical(root, line, len, err) < 0)
 		return -1;
 	if (m.seq != expect_seq)
-		return err_set(err, ERR_CORRUPT, "the record has number %llu where %llu was to be: records are missing, doubled or out of order",
+		return err_set(err, ERR_CORRUPT,
+			"the record has number %llu where %llu was to be: records are missing, doubled or out of order",
 			(unsigned long long)m.seq, (unsigned long long)expect_seq);
 	if (memcmp(m.prev, prev, RECORD_HASH_SIZE) != 0)
 		return err_set(err, ERR_CORRUPT, "the record does not follow the one before it");

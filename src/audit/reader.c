@@ -22,11 +22,11 @@
 /* A log being read from front to back. */
 struct reading {
 	int fd, blob_fd;
-	char *window;                   /* unread bytes: window[start … end-1] */
+	char *window; /* unread bytes: window[start … end-1] */
 	size_t start, end;
 	bool eof;
 	uint8_t head[RECORD_HASH_SIZE];
-	bool ended;                     /* sandbox.end, and nothing of the supervisor but changes.applied since */
+	bool ended; /* sandbox.end, and nothing of the supervisor but changes.applied since */
 	uint8_t *blob;
 	struct record_verdict *v;
 };
@@ -60,7 +60,8 @@ static int refill(struct reading *g, struct err *err)
 	return 0;
 }
 
-/* 1 with a line (without its newline), 0 when there is no further whole line, -1. A line that is too long is given as far as it was read. */
+/* 1 with a line (without its newline), 0 when there is no further whole line, -1. A line that is too long is given as far as it
+ * was read. */
 static int next_line(struct reading *g, const char **ret, size_t *ret_len, struct err *err)
 {
 	size_t seen = 0;
@@ -148,7 +149,12 @@ static int judge_line(struct reading *g, const char *line, size_t len, json_t **
 		return -1;
 	}
 	memcpy(g->head, hash, sizeof(hash));
-	*ret = (struct record){ .seq = m.seq, .time_ns = m.time_ns, .source = m.source, .type = m.type, .data = data, .line = line,
+	*ret = (struct record){ .seq = m.seq,
+		.time_ns = m.time_ns,
+		.source = m.source,
+		.type = m.type,
+		.data = data,
+		.line = line,
 		.line_len = len };
 	*ret_root = root;
 	return 0;
@@ -190,15 +196,18 @@ static void conclude(struct reading *g)
 	v->complete = g->ended && !v->torn;
 	char where[160] = "";
 	if (v->torn)
-		snprintf(where, sizeof(where), "; %" PRIu64 " bytes of a torn record follow (a writer died in the middle of it)", v->torn_bytes);
-	const char *end = v->records == 0 ? "the log is empty" :
-			  g->ended	  ? "it ends with the end of the sandbox" :
-			  v->lost	  ? "it ends where its writer was lost, without the end of the sandbox" :
-					    "it ends without the end of the sandbox: still running, lost, or records were cut off its end";
+		snprintf(where, sizeof(where),
+			"; %" PRIu64 " bytes of a torn record follow (a writer died in the middle of it)", v->torn_bytes);
+	const char *end =
+		v->records == 0 ? "the log is empty"
+		: g->ended	? "it ends with the end of the sandbox"
+		: v->lost	? "it ends where its writer was lost, without the end of the sandbox"
+			  : "it ends without the end of the sandbox: still running, lost, or records were cut off its end";
 	snprintf(v->text, sizeof(v->text), "%" PRIu64 " records intact; %s%s", v->records, end, where);
 }
 
-int record_read(int dirfd, bool check_blobs, int (*fn)(void *ctx, const struct record *r), void *ctx, struct record_verdict *ret, struct err *err)
+int record_read(int dirfd, bool check_blobs, int (*fn)(void *ctx, const struct record *r), void *ctx,
+	struct record_verdict *ret, struct err *err)
 {
 	struct record_verdict v = { .intact = true };
 	cleanup_fd int fd = open_read(dirfd, RECORD_FILE);

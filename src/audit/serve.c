@@ -21,7 +21,7 @@
 
 struct source {
 	enum audit_source source;
-	int fd;                              /* -1 once it ended */
+	int fd; /* -1 once it ended */
 	bool bye;
 	uint64_t answers[AUDIT_ANSWERS_MAX]; /* written, not yet told: at most this many, then nothing more is read */
 	unsigned n_answers;
@@ -40,8 +40,8 @@ static void tell_failed(int fd, const struct err *why)
 {
 	struct buf b;
 	buf_init(&b, AUDIT_ANSWER_MAX);
-	if (fd >= 0 && buf_put_u32(&b, AUDIT_FAILED) == 0 && buf_put_u32(&b, why->code) == 0 && buf_put_u32(&b, (uint32_t)why->sys) == 0 &&
-		buf_append(&b, why->text, strlen(why->text)) == 0)
+	if (fd >= 0 && buf_put_u32(&b, AUDIT_FAILED) == 0 && buf_put_u32(&b, why->code) == 0 &&
+		buf_put_u32(&b, (uint32_t)why->sys) == 0 && buf_append(&b, why->text, strlen(why->text)) == 0)
 		(void)!send(fd, b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	buf_free(&b);
 }
@@ -62,7 +62,8 @@ static void send_answers(struct source *s)
 		wire[i] = htobe64(s->answers[i]);
 	struct iovec iov[2] = { { head, sizeof(head) }, { wire, s->n_answers * sizeof(wire[0]) } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-	/* Would block: they stay, and the loop waits for room. Any other failure is a peer that is gone: its end of file follows. */
+	/* Would block: they stay, and the loop waits for room. Any other failure is a peer that is gone: its end of file
+	 * follows. */
 	if (sendmsg(s->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno != EAGAIN)
 		s->n_answers = 0;
 }
@@ -83,7 +84,8 @@ static void append_own(struct server *v, json_t *fields)
 {
 	struct err err = ERR_INIT;
 	uint64_t seq;
-	if (!v->failed && record_writer_append(v->w, AUDIT_FROM_AUDITOR, AUDIT_LOST, fields, NULL, 0, time_realtime_ns(), &seq, &err) < 0)
+	if (!v->failed &&
+		record_writer_append(v->w, AUDIT_FROM_AUDITOR, AUDIT_LOST, fields, NULL, 0, time_realtime_ns(), &seq, &err) < 0)
 		fail_all(v, &err);
 	json_decref(fields);
 }
@@ -131,7 +133,8 @@ static void take_event(struct server *v, struct source *s, struct cursor *c, uin
 	if (!fields || c->left > AUDIT_BLOB_MAX || s->bye) {
 		err_set(&err, ERR_PROTOCOL, "the %s sent what is no event", audit_source_name(s->source));
 		source_breach(v, s, &err);
-	} else if (record_writer_append(v->w, s->source, (enum audit_type)type, fields, c->p, c->left, time_realtime_ns(), &seq, &err) == 0) {
+	} else if (record_writer_append(v->w, s->source, (enum audit_type)type, fields, c->p, c->left, time_realtime_ns(), &seq,
+			   &err) == 0) {
 		s->answers[s->n_answers++] = seq;
 	} else if (err.code == ERR_SYSTEM || err.code == ERR_MEMORY) {
 		fail_all(v, &err);
@@ -205,8 +208,8 @@ int audit_serve(struct record_writer *w, int supervisor_fd, int gate_fd, uint64_
 	v->sources[0] = (struct source){ .source = AUDIT_FROM_SUPERVISOR, .fd = supervisor_fd };
 	v->sources[1] = (struct source){ .source = AUDIT_FROM_GATE, .fd = gate_fd };
 	if (cut_bytes > 0)
-		append_own(v, json_pack("{s:s, s:s, s:I}", "source", audit_source_name(AUDIT_FROM_AUDITOR), "reason", "torn", "cut_bytes",
-			(json_int_t)cut_bytes));
+		append_own(v, json_pack("{s:s, s:s, s:I}", "source", audit_source_name(AUDIT_FROM_AUDITOR), "reason", "torn",
+				      "cut_bytes", (json_int_t)cut_bytes));
 	while (v->sources[0].fd >= 0 || v->sources[1].fd >= 0)
 		wait_and_work(v);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The auditor's work, once its files are open: takes events from its sources, appends, answers. Knows nothing of confinement, opens nothing.
+ * The auditor's work, once its files are open: takes events from its sources, appends, answers. Knows nothing of confinement,
+ * opens nothing.
  */
 #pragma once
 
 #include "audit/record.h"
 
-/* A socket for each source; -1 for one that does not exist. Takes the sockets, not the writer. cut_bytes: what record_writer_open cut off (recorded).
- * Returns when all sources have closed: 0, or -1 when the record could not be written (the sources were told). */
+/* A socket for each source; -1 for one that does not exist. Takes the sockets, not the writer. cut_bytes: what
+ * record_writer_open cut off (recorded). Returns when all sources have closed: 0, or -1 when the record could not be written
+ * (the sources were told). */
 int audit_serve(struct record_writer *w, int supervisor_fd, int gate_fd, uint64_t cut_bytes, struct err *err);
 
 /* For an auditor that could not even begin: tells both sources why, so that they fail at once and with the right words. */

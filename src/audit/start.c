@@ -27,8 +27,11 @@ int audit_start(int dirfd, bool with_gate, struct audit_process *ret, struct err
 		return -1;
 	char name[] = "bulkhead-audit";
 	char *argv[] = { name, NULL }, *envp[] = { NULL };
-	struct child_fd fds[] = { { supervisor_end, AUDIT_SUPERVISOR_FD }, { dirfd, AUDIT_DIR_FD }, { gate_end, AUDIT_GATE_FD } };
-	struct child_spec spec = { .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = with_gate ? 3 : 2, .new_session = true };
+	struct child_fd fds[] = { { supervisor_end, AUDIT_SUPERVISOR_FD }, { dirfd, AUDIT_DIR_FD },
+		{ gate_end, AUDIT_GATE_FD } };
+	struct child_spec spec = {
+		.path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = with_gate ? 3 : 2, .new_session = true
+	};
 	struct audit_process p;
 	if (child_start(&spec, &p.pid, &p.pidfd, err) < 0)
 		return err_wrap(err, "cannot start the auditor");

@@ -10,9 +10,10 @@
 struct audit_process {
 	pid_t pid;
 	int pidfd;
-	int supervisor_fd;   /* for audit_client_new */
-	int gate_fd;         /* to be handed to the gate, then closed here; -1 without one */
+	int supervisor_fd; /* for audit_client_new */
+	int gate_fd;	   /* to be handed to the gate, then closed here; -1 without one */
 };
 
-/* Own session, no death signal: it ends when its sources have closed, and only then, so that the end of the record is written whoever died. */
+/* Own session, no death signal: it ends when its sources have closed, and only then, so that the end of the record is written
+ * whoever died. */
 int audit_start(int dirfd, bool with_gate, struct audit_process *ret, struct err *err);

@@ -26,7 +26,8 @@ static int pread_full(int fd, char *out, size_t len, uint64_t at)
 	return 0;
 }
 
-/* Where the last newline before `end` ends (that byte included), 0 when there is none, searched in at most RECORD_LINE_MAX + 1 bytes. */
+/* Where the last newline before `end` ends (that byte included), 0 when there is none, searched in at most RECORD_LINE_MAX + 1
+ * bytes. */
 static int line_end_before(int fd, uint64_t end, uint64_t *ret, struct err *err)
 {
 	uint64_t floor = end > RECORD_LINE_MAX + 1 ? end - RECORD_LINE_MAX - 1 : 0;
@@ -44,7 +45,8 @@ static int line_end_before(int fd, uint64_t end, uint64_t *ret, struct err *err)
 		at -= len;
 	}
 	if (floor > 0)
-		return err_set(err, ERR_CORRUPT, "the record does not end in records: its last line is longer than %u bytes", RECORD_LINE_MAX);
+		return err_set(err, ERR_CORRUPT, "the record does not end in records: its last line is longer than %u bytes",
+			RECORD_LINE_MAX);
 	*ret = 0;
 	return 0;
 }
@@ -60,7 +62,8 @@ enum settling record_settling(enum audit_source source, enum audit_type type, co
 }
 
 /* The line's root object, checked. Its number and predecessor are taken from itself: only a whole reading can judge them. */
-static json_t *parse_line(const char *line, size_t len, struct line_meta *ret, uint8_t ret_hash[RECORD_HASH_SIZE], struct err *err)
+static json_t *parse_line(
+	const char *line, size_t len, struct line_meta *ret, uint8_t ret_hash[RECORD_HASH_SIZE], struct err *err)
 {
 	json_error_t why;
 	json_t *root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why), *checked = NULL;
@@ -68,7 +71,8 @@ static json_t *parse_line(const char *line, size_t len, struct line_meta *ret, u
 		err_set(err, ERR_CORRUPT, "it is not JSON");
 		return NULL;
 	}
-	if (line_meta_read(root, ret, err) < 0 || record_line_parse(line, len, ret->prev, ret->seq, &checked, ret_hash, err) < 0)
+	if (line_meta_read(root, ret, err) < 0 ||
+		record_line_parse(line, len, ret->prev, ret->seq, &checked, ret_hash, err) < 0)
 		checked = NULL;
 	json_decref(root);
 	return checked;
@@ -90,7 +94,8 @@ static int parse_line_at(int fd, uint64_t from, uint64_t end, struct line_meta *
 	return 0;
 }
 
-/* Walks back to the last record that decides. One that is too far away is as good as none: then the supervisor's loss is recorded again. */
+/* Walks back to the last record that decides. One that is too far away is as good as none: then the supervisor's loss is
+ * recorded again. */
 static int settled_at(int fd, uint64_t end, bool *ret, struct err *err)
 {
 	enum settling settling = SETTLES_NOTHING;
@@ -115,7 +120,8 @@ int record_tail_read(int fd, uint64_t size, struct record_tail *ret, struct err 
 	if (line_end_before(fd, size, &t.whole, err) < 0)
 		return -1;
 	if (t.whole > 0) {
-		if (line_end_before(fd, t.whole - 1, &from, err) < 0 || parse_line_at(fd, from, t.whole, &m, t.hash, &settling, err) < 0)
+		if (line_end_before(fd, t.whole - 1, &from, err) < 0 ||
+			parse_line_at(fd, from, t.whole, &m, t.hash, &settling, err) < 0)
 			return -1;
 		t.seq = m.seq;
 		if (settled_at(fd, t.whole, &t.settled, err) < 0)

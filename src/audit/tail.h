@@ -8,10 +8,10 @@
 #include "audit/record.h"
 
 struct record_tail {
-	uint64_t whole;                  /* bytes of whole lines */
-	uint64_t seq;                    /* 0 when there is no whole line */
-	uint8_t hash[RECORD_HASH_SIZE];  /* zeroes then */
-	bool settled;                    /* see record_writer_settled */
+	uint64_t whole;			/* bytes of whole lines */
+	uint64_t seq;			/* 0 when there is no whole line */
+	uint8_t hash[RECORD_HASH_SIZE]; /* zeroes then */
+	bool settled;			/* see record_writer_settled */
 };
 
 /* `size` is the file's. -1 when the last whole line is no valid record: nothing may be built on that. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings from outside as JSON: UTF-8 as a string, anything else as {"base64": …}, so that no byte is lost and every record is valid JSON. */
+/* Strings from outside as JSON: UTF-8 as a string, anything else as {"base64": …}, so that no byte is lost and every record is
+ * valid JSON. */
 #pragma once
 
 #include <stddef.h>

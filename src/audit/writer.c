@@ -22,7 +22,7 @@
 struct record_writer {
 	int fd, blob_fd;
 	uint64_t size, blob_size;
-	uint64_t seq;                    /* of the last record */
+	uint64_t seq; /* of the last record */
 	uint8_t head[RECORD_HASH_SIZE];
 	bool settled;
 };
@@ -35,7 +35,8 @@ static int lock_file(int fd, struct err *err)
 		if (errno != EWOULDBLOCK)
 			return err_sys(err, errno, "cannot lock the record");
 		if (i == LOCK_TRIES)
-			return err_set(err, ERR_CONFLICT, "the record is still being written by another process; try again when it has ended");
+			return err_set(err, ERR_CONFLICT,
+				"the record is still being written by another process; try again when it has ended");
 		nanosleep(&pause, NULL);
 	}
 	return 0;
@@ -128,7 +129,8 @@ static int put_blob(struct record_writer *w, json_t *fields, const void *blob, s
 	uint8_t hash[RECORD_HASH_SIZE];
 	char hex[RECORD_HASH_HEX + 1];
 	if (json_integer_value(json_object_get(fields, "length")) != (json_int_t)len)
-		return err_set(err, ERR_INVALID, "the event output says another length than the %zu bytes that came with it", len);
+		return err_set(
+			err, ERR_INVALID, "the event output says another length than the %zu bytes that came with it", len);
 	blob_hash(blob, len, hash);
 	text_hex(hash, sizeof(hash), hex);
 	if (json_object_set_new(fields, "blob", json_integer((json_int_t)w->blob_size)) < 0 ||
@@ -139,7 +141,8 @@ static int put_blob(struct record_writer *w, json_t *fields, const void *blob, s
 }
 
 /* Composes the line in one piece: "data" is canonical already, the rest has a fixed order. */
-static char *compose(const struct line_meta *m, const char *data, size_t data_len, uint8_t ret_hash[RECORD_HASH_SIZE], size_t *ret_len)
+static char *compose(
+	const struct line_meta *m, const char *data, size_t data_len, uint8_t ret_hash[RECORD_HASH_SIZE], size_t *ret_len)
 {
 	char tail[RECORD_TAIL_MAX], hex[RECORD_HASH_HEX + 1];
 	size_t tail_len = line_tail(m, tail);
@@ -168,8 +171,8 @@ static int put_line(struct record_writer *w, const struct line_meta *m, const js
 	cleanup_free char *line = compose(m, data, strlen(data), hash, &len);
 	free(data);
 	if (len - 1 > RECORD_LINE_MAX)
-		return err_set(err, ERR_LIMIT, "the event %s is longer than the %u bytes that a record may have", audit_type_name(m->type),
-			RECORD_LINE_MAX);
+		return err_set(err, ERR_LIMIT, "the event %s is longer than the %u bytes that a record may have",
+			audit_type_name(m->type), RECORD_LINE_MAX);
 	int r = pwrite_full(w->fd, line, len, w->size);
 	if (r < 0)
 		return err_sys(err, -r, "cannot write the record");
@@ -189,7 +192,8 @@ int record_writer_append(struct record_writer *w, enum audit_source source, enum
 	const void *blob, size_t blob_len, uint64_t time_ns, uint64_t *ret_seq, struct err *err)
 {
 	if (!audit_type_allowed(type, source))
-		return err_set(err, ERR_DENIED, "the %s may not send the event %s", audit_source_name(source), audit_type_name(type));
+		return err_set(
+			err, ERR_DENIED, "the %s may not send the event %s", audit_source_name(source), audit_type_name(type));
 	if (audit_fields_check(type, fields, err) < 0)
 		return -1;
 	if (type != AUDIT_OUTPUT && blob_len > 0)

@@ -11,7 +11,8 @@
 #include "store/internal.h"
 
 #define RANGES_FOLDER "/run/bulkhead/ids"
-/* 0x70000000 to 0x7fffffff: above what systemd-nspawn, shadow's subuid and dynamic users take, below the sign bit that some tools can't read. */
+/* 0x70000000 to 0x7fffffff: above what systemd-nspawn, shadow's subuid and dynamic users take, below the sign bit that some
+ * tools can't read. */
 #define RANGES_BASE 0x70000000u
 #define RANGES_COUNT 4096u
 

@@ -8,7 +8,7 @@
 #define LOCK_FILE "lock"
 #define STATE_FILE "state.json"
 #define STATE_FILE_MAX (1024u * 1024u)
-#define ARGV_KEPT_MAX (64u * 1024u)  /* bytes of the command line that `ls` can show; the record has it whole */
+#define ARGV_KEPT_MAX (64u * 1024u) /* bytes of the command line that `ls` can show; the record has it whole */
 
 struct state {
 	int fd;

@@ -60,7 +60,8 @@ static int newest_first(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-int state_list(struct state *s, int (*fn)(void *ctx, const char *id, const struct sandbox_state *st), void *ctx, struct err *err)
+int state_list(
+	struct state *s, int (*fn)(void *ctx, const char *id, const struct sandbox_state *st), void *ctx, struct err *err)
 {
 	struct entries e = { .s = s };
 	int r = state_each_id(s, SANDBOXES_FOLDER, add_entry, &e, err);

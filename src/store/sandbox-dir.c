@@ -50,7 +50,8 @@ const char *sandbox_dir_id(const struct sandbox_dir *d)
 	return d->id;
 }
 
-/* An open file description lock: it dies with its owner, isn't lost when another descriptor of the file is closed, and can be looked at without being taken. */
+/* An open file description lock: it dies with its owner, isn't lost when another descriptor of the file is closed, and can be
+ * looked at without being taken. */
 static struct flock whole_file(void)
 {
 	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -64,8 +65,9 @@ static int take_lock(struct sandbox_dir *d, struct err *err)
 		return err_sys(err, errno, "cannot open the lock of sandbox %s", d->id);
 	if (fcntl(d->lock_fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
-	return errno == EAGAIN || errno == EACCES ? err_set(err, ERR_CONFLICT, "sandbox %s is still in use by another process", d->id) :
-						    err_sys(err, errno, "cannot lock sandbox %s", d->id);
+	return errno == EAGAIN || errno == EACCES
+		       ? err_set(err, ERR_CONFLICT, "sandbox %s is still in use by another process", d->id)
+		       : err_sys(err, errno, "cannot lock sandbox %s", d->id);
 }
 
 /* ---- begin ---- */
@@ -73,7 +75,8 @@ static int take_lock(struct sandbox_dir *d, struct err *err)
 static int put_live_entry(struct state *s, const char *id)
 {
 	char path[ENTRY_PATH_MAX];
-	cleanup_fd int fd = openat(s->fd, entry_path(LIVE_FOLDER, id, path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	cleanup_fd int fd =
+		openat(s->fd, entry_path(LIVE_FOLDER, id, path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? -errno : 0;
 }
 
@@ -151,16 +154,19 @@ static bool prefix_valid(const char *s)
 static int find_id(struct state *s, const char *prefix, char ret[SANDBOX_ID_LEN + 1], struct err *err)
 {
 	if (!prefix_valid(prefix))
-		return err_set(err, ERR_USAGE, "\"%.40s\" is no sandbox id: give at least its first %u letters and digits; `bulkhead ls --all` lists them",
+		return err_set(err, ERR_USAGE,
+			"\"%.40s\" is no sandbox id: give at least its first %u letters and digits; `bulkhead ls --all` lists "
+			"them",
 			prefix, PREFIX_MIN);
 	struct search f = { .prefix = prefix };
 	buf_init(&f.names, 256);
 	int r = state_each_id(s, SANDBOXES_FOLDER, match_prefix, &f, err);
 	if (r == 0 && f.n == 0)
-		r = err_set(err, ERR_NOT_FOUND, "there is no sandbox %s in %s; `bulkhead ls --all` lists them", prefix, s->path);
+		r = err_set(
+			err, ERR_NOT_FOUND, "there is no sandbox %s in %s; `bulkhead ls --all` lists them", prefix, s->path);
 	else if (r == 0 && f.n > 1)
-		r = err_set(err, ERR_USAGE, "%s could be %u sandboxes (%.*s%s); give more of the id", prefix, f.n, (int)f.names.len,
-			(const char *)f.names.data, f.n > NAMED_MAX ? ", …" : "");
+		r = err_set(err, ERR_USAGE, "%s could be %u sandboxes (%.*s%s); give more of the id", prefix, f.n,
+			(int)f.names.len, (const char *)f.names.data, f.n > NAMED_MAX ? ", …" : "");
 	buf_free(&f.names);
 	if (r == 0)
 		memcpy(ret, f.found, sizeof(f.found));
@@ -234,7 +240,9 @@ int state_sandbox_remove(struct state *s, const char *id, struct err *err)
 	if (state_sandbox_open(s, id, true, &d, err) < 0)
 		return -1;
 	entry_path(SANDBOXES_FOLDER, d->id, path);
-	int r = state_is_live(s, d->id) ? err_set(err, ERR_CONFLICT, "sandbox %s has not been cleaned up yet; run `bulkhead gc`", d->id) : 0;
+	int r = state_is_live(s, d->id)
+			? err_set(err, ERR_CONFLICT, "sandbox %s has not been cleaned up yet; run `bulkhead gc`", d->id)
+			: 0;
 	if (r == 0) {
 		r = path_remove_tree(s->fd, path);
 		if (r < 0)

@@ -70,12 +70,13 @@ static json_t *argv_json(char *const *argv)
 
 int sandbox_state_write(struct sandbox_dir *d, const struct sandbox_state *st, struct err *err)
 {
-	json_t *root = json_pack("{s:s, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o}", "phase", sandbox_phase_name(st->phase),
-		"created_ns", (json_int_t)st->created_ns, "ended_ns", (json_int_t)st->ended_ns, "supervisor_pid", (json_int_t)st->supervisor_pid,
-		"level", isolation_level_name(st->level), "policy_name", text_or_null(st->policy_name), "policy_hash", text_or_null(st->policy_hash),
-		"argv", argv_json(st->argv), "exit_status", st->exit_status, "end_reason", reason_name(st->end_reason), "files_changed",
-		(json_int_t)st->files_changed, "egress_allowed", (json_int_t)st->egress_allowed, "egress_denied", (json_int_t)st->egress_denied,
-		"workdir_source", text_or_null(st->workdir_source));
+	json_t *root = json_pack("{s:s, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o}", "phase",
+		sandbox_phase_name(st->phase), "created_ns", (json_int_t)st->created_ns, "ended_ns", (json_int_t)st->ended_ns,
+		"supervisor_pid", (json_int_t)st->supervisor_pid, "level", isolation_level_name(st->level), "policy_name",
+		text_or_null(st->policy_name), "policy_hash", text_or_null(st->policy_hash), "argv", argv_json(st->argv),
+		"exit_status", st->exit_status, "end_reason", reason_name(st->end_reason), "files_changed",
+		(json_int_t)st->files_changed, "egress_allowed", (json_int_t)st->egress_allowed, "egress_denied",
+		(json_int_t)st->egress_denied, "workdir_source", text_or_null(st->workdir_source));
 	char *text = root ? json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	json_decref(root);
 	if (!text)

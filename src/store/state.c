@@ -75,7 +75,8 @@ static int check_folder(int fd, const char *path, struct err *err)
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, errno, "cannot look at the state folder %s", path);
 	if (st.st_uid != geteuid())
-		return err_set(err, ERR_DENIED, "the state folder %s belongs to user %u, not to you (user %u); name another with --state DIR", path,
+		return err_set(err, ERR_DENIED,
+			"the state folder %s belongs to user %u, not to you (user %u); name another with --state DIR", path,
 			(unsigned)st.st_uid, (unsigned)geteuid());
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(err, ERR_DENIED, "others may write to the state folder %s (mode %03o); run: chmod go-w %s", path,
@@ -125,7 +126,8 @@ const char *entry_path(const char *folder, const char *id, char out[ENTRY_PATH_M
 
 int state_make_folders(struct state *s, struct err *err)
 {
-	if ((mkdirat(s->fd, SANDBOXES_FOLDER, 0700) < 0 && errno != EEXIST) || (mkdirat(s->fd, LIVE_FOLDER, 0700) < 0 && errno != EEXIST))
+	if ((mkdirat(s->fd, SANDBOXES_FOLDER, 0700) < 0 && errno != EEXIST) ||
+		(mkdirat(s->fd, LIVE_FOLDER, 0700) < 0 && errno != EEXIST))
 		return err_sys(err, errno, "cannot create folders in the state folder %s", s->path);
 	return 0;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state folder of the command line tool (no daemon): one folder for each sandbox, with a write-ahead intent so that whatever a killed run left
- * behind is found and removed by the next command.
+ * The state folder of the command line tool (no daemon): one folder for each sandbox, with a write-ahead intent so that
+ * whatever a killed run left behind is found and removed by the next command.
  *
- *   STATE/                    0700
- *     sandboxes/ID/           0700   lock (locked by the supervisor for as long as it lives), state.json, policy.json, record.jsonl, output.bin, changes/
- *     live/ID                 one empty file for each sandbox not yet known to have ended: written before anything else is made, removed last
- * The folder itself is flock'd shared while a sandbox is begun and exclusively to judge what is stale: nothing half begun is ever taken for dead.
+ *   STATE/                  0700   flock'd shared while a sandbox is begun, exclusively to judge what is stale:
+ *                                  nothing half begun is ever taken for dead
+ *     sandboxes/ID/         0700   state.json, policy.json, record.jsonl, output.bin, changes/, and
+ *         lock                     locked by the supervisor for as long as it lives
+ *     live/ID                      one empty file for each sandbox not yet known to have ended: written before
+ *                                  anything else is made, removed last
+ *
  * As root, host id ranges are reserved host-wide: /run/bulkhead/ids/N, flock'd.
  */
 #pragma once
@@ -22,8 +25,8 @@
 struct state;
 struct sandbox_dir;
 
-/* Opens (creating) the state folder: `option` (--state) or $BULKHEAD_STATE or /var/lib/bulkhead as root, else $XDG_STATE_HOME/bulkhead, else ~/.local/state/bulkhead.
- * Refuses a folder that others may write. */
+/* Opens (creating) the state folder: `option` (--state) or $BULKHEAD_STATE or /var/lib/bulkhead as root, else
+ * $XDG_STATE_HOME/bulkhead, else ~/.local/state/bulkhead. Refuses a folder that others may write. */
 int state_open(const char *option, struct state **ret, struct err *err);
 struct state *state_free(struct state *s);
 const char *state_path(const struct state *s);
@@ -31,7 +34,8 @@ int state_dirfd(const struct state *s);
 
 /* Begins a sandbox: live entry, folder, lock. The handle holds the lock until sandbox_dir_free. */
 int state_sandbox_create(struct state *s, const char *id, struct sandbox_dir **ret, struct err *err);
-/* Opens an existing one. ID may be shortened to an unambiguous prefix (at least 3 characters). With `lock`, fails with ERR_CONFLICT while its supervisor lives. */
+/* Opens an existing one. ID may be shortened to an unambiguous prefix (at least 3 characters). With `lock`, fails with
+ * ERR_CONFLICT while its supervisor lives. */
 int state_sandbox_open(struct state *s, const char *id_or_prefix, bool lock, struct sandbox_dir **ret, struct err *err);
 struct sandbox_dir *sandbox_dir_free(struct sandbox_dir *d);
 int sandbox_dir_fd(const struct sandbox_dir *d);
@@ -50,24 +54,27 @@ enum sandbox_phase { PHASE_STARTING = 0, PHASE_RUNNING, PHASE_ENDING, PHASE_ENDE
 const char *sandbox_phase_name(enum sandbox_phase phase);
 struct sandbox_state {
 	enum sandbox_phase phase;
-	uint64_t created_ns, ended_ns;   /* realtime */
+	uint64_t created_ns, ended_ns; /* realtime */
 	pid_t supervisor_pid;
 	enum isolation_level level;
 	char *policy_name;
-	char *policy_hash;               /* hex */
-	char **argv;                     /* NULL-terminated */
-	int exit_status;                 /* as `run` exits; -1 while running */
-	enum reason end_reason;          /* REASON_NONE when the command ended by itself */
+	char *policy_hash;	/* hex */
+	char **argv;		/* NULL-terminated */
+	int exit_status;	/* as `run` exits; -1 while running */
+	enum reason end_reason; /* REASON_NONE when the command ended by itself */
 	uint64_t files_changed, egress_allowed, egress_denied;
-	char *workdir_source;            /* host path of the working copy's original, or NULL */
+	char *workdir_source; /* host path of the working copy's original, or NULL */
 };
 int sandbox_state_write(struct sandbox_dir *d, const struct sandbox_state *st, struct err *err);
 int sandbox_state_read(struct sandbox_dir *d, struct sandbox_state *ret, struct err *err); /* free with sandbox_state_done */
 void sandbox_state_done(struct sandbox_state *st);
 
-/* All sandboxes, newest first. fn returning non-zero stops. A folder whose state can't be read is passed with st->phase = PHASE_LOST. */
-int state_list(struct state *s, int (*fn)(void *ctx, const char *id, const struct sandbox_state *st), void *ctx, struct err *err);
-/* Live entries whose supervisor is gone (lock free). Cost is proportional to live entries. Free each id and the array with mem_free. */
+/* All sandboxes, newest first. fn returning non-zero stops. A folder whose state can't be read is passed with st->phase =
+ * PHASE_LOST. */
+int state_list(
+	struct state *s, int (*fn)(void *ctx, const char *id, const struct sandbox_state *st), void *ctx, struct err *err);
+/* Live entries whose supervisor is gone (lock free). Cost is proportional to live entries. Free each id and the array with
+ * mem_free. */
 int state_stale(struct state *s, char ***ret_ids, size_t *ret_n, struct err *err);
 /* Removes a whole ended sandbox folder. ERR_CONFLICT while it is in use (its lock is held, or it has a live entry). */
 int state_sandbox_remove(struct state *s, const char *id, struct err *err);

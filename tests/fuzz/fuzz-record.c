@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * First byte chooses what the rest is: one line (0), a whole record.jsonl with output.bin empty (1), the log that a writer picks up (2), one message from a
- * source to the auditor (3).
+ * First byte chooses what the rest is: one line (0), a whole record.jsonl with output.bin empty (1), the log that a writer
+ * picks up (2), one message from a source to the auditor (3).
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -33,7 +33,8 @@ static int folder(void)
 {
 	if (folder_fd >= 0)
 		return folder_fd;
-	snprintf(folder_path, sizeof(folder_path), "%s/bulkhead-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	snprintf(folder_path, sizeof(folder_path), "%s/bulkhead-fuzz-XXXXXX",
+		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	if (!mkdtemp(folder_path) || (folder_fd = open(folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		abort();
 	atexit(remove_folder);
@@ -49,7 +50,8 @@ static void put_log(const uint8_t *data, size_t size)
 	unlinkat(folder(), RECORD_BLOB_FILE, 0);
 }
 
-/* What parses is canonical: composed again from its parts it is the same line, and there is no second spelling with the same meaning. */
+/* What parses is canonical: composed again from its parts it is the same line, and there is no second spelling with the same
+ * meaning. */
 static void fuzz_line(const uint8_t *data, size_t size)
 {
 	static const uint8_t zero[RECORD_HASH_SIZE];
@@ -97,8 +99,8 @@ static void fuzz_tail(const uint8_t *data, size_t size)
 		abort();
 	json_decref(fields);
 	record_writer_free(w);
-	if (before.intact && (cut != before.torn_bytes || record_read(folder(), false, NULL, NULL, &after, NULL) < 0 || !after.intact || after.torn ||
-				     after.records != before.records + 1))
+	if (before.intact && (cut != before.torn_bytes || record_read(folder(), false, NULL, NULL, &after, NULL) < 0 ||
+				     !after.intact || after.torn || after.records != before.records + 1))
 		abort();
 }
 
@@ -127,10 +129,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	switch (data[0] & 3) {
-	case 0: fuzz_line(data + 1, size - 1); break;
-	case 1: fuzz_log(data + 1, size - 1); break;
-	case 2: fuzz_tail(data + 1, size - 1); break;
-	default: fuzz_message(data + 1, size - 1); break;
+	case 0:
+		fuzz_line(data + 1, size - 1);
+		break;
+	case 1:
+		fuzz_log(data + 1, size - 1);
+		break;
+	case 2:
+		fuzz_tail(data + 1, size - 1);
+		break;
+	default:
+		fuzz_message(data + 1, size - 1);
+		break;
 	}
 	return 0;
 }

@@ -71,10 +71,12 @@ static inline json_t *fields_output(size_t len)
 
 static inline json_t *fields_egress(void)
 {
-	return json_pack("{s:i, s:s, s:i, s:s, s:b, s:s}", "flow", 1, "host", "a.example", "port", 443, "entrance", "proxy", "allow", 0, "reason", "no_rule");
+	return json_pack("{s:i, s:s, s:i, s:s, s:b, s:s}", "flow", 1, "host", "a.example", "port", 443, "entrance", "proxy",
+		"allow", 0, "reason", "no_rule");
 }
 
-static inline void append(struct record_writer *w, enum audit_source source, enum audit_type type, json_t *fields, const void *blob, size_t len)
+static inline void append(
+	struct record_writer *w, enum audit_source source, enum audit_type type, json_t *fields, const void *blob, size_t len)
 {
 	struct err err = ERR_INIT;
 	uint64_t seq = 0, before = record_writer_count(w);

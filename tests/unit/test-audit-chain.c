@@ -118,10 +118,10 @@ static void test_order(void **state)
 		int order[LINES_MAX];
 		unsigned bad_line;
 	} cases[] = {
-		{ { 1, 2, 3, -1 }, 1 },       /* each one removed */
+		{ { 1, 2, 3, -1 }, 1 }, /* each one removed */
 		{ { 0, 2, 3, -1 }, 2 },
 		{ { 0, 1, 3, -1 }, 3 },
-		{ { 1, 0, 2, 3, -1 }, 1 },    /* neighbours swapped */
+		{ { 1, 0, 2, 3, -1 }, 1 }, /* neighbours swapped */
 		{ { 0, 2, 1, 3, -1 }, 2 },
 		{ { 0, 1, 3, 2, -1 }, 3 },
 		{ { 0, 0, 1, 2, 3, -1 }, 2 }, /* each one doubled */
@@ -198,7 +198,8 @@ static void test_rehashed(void **state)
 static void test_foreign_lines(void **state)
 {
 	struct folder *f = *state;
-	static const char *const bad[] = { "\n", "{}\n", "[]\n", "null\n", "{\"data\":{}}\n", "x\n", "\0\n", "{\"data\":{},\"data\":{}}\n" };
+	static const char *const bad[] = { "\n", "{}\n", "[]\n", "null\n", "{\"data\":{}}\n", "x\n", "\0\n",
+		"{\"data\":{},\"data\":{}}\n" };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		put_file(f->fd, RECORD_FILE, bad[i], strlen(bad[i]) ? strlen(bad[i]) : 2);
 		struct record_verdict v = verdict_of(f->fd);

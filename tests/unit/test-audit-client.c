@@ -17,7 +17,7 @@
 struct seen {
 	struct audit_client *client;
 	unsigned done, failed, lost, room;
-	unsigned done_when_lost;     /* callbacks made before on_lost */
+	unsigned done_when_lost; /* callbacks made before on_lost */
 	uint64_t last_seq;
 	struct err why;
 	bool free_in_done;
@@ -125,8 +125,10 @@ static void test_two_sources(void **state)
 	sup.client = audit_client_new(loop, a.supervisor, on_lost, &sup);
 	gate.client = audit_client_new(loop, a.gate, on_lost, &gate);
 	for (unsigned i = 0; i < 100; i++) {
-		assert_int_equal(audit_client_send(sup.client, AUDIT_SANDBOX_START, fields_start(), NULL, 0, on_done, &sup, &err), 0);
-		assert_int_equal(audit_client_send(gate.client, AUDIT_EGRESS, fields_egress(), NULL, 0, on_done, &gate, &err), 0);
+		assert_int_equal(
+			audit_client_send(sup.client, AUDIT_SANDBOX_START, fields_start(), NULL, 0, on_done, &sup, &err), 0);
+		assert_int_equal(
+			audit_client_send(gate.client, AUDIT_EGRESS, fields_egress(), NULL, 0, on_done, &gate, &err), 0);
 	}
 	assert_int_equal(audit_client_drain(gate.client, WAIT_NS, &err), 0);
 	audit_client_free(gate.client);
@@ -177,7 +179,8 @@ static void test_back_pressure(void **state)
 	loop_free(loop);
 }
 
-/* What was sent before the goodbye is recorded even if nobody waited. (Closing with unread answers makes the kernel report a reset first.) */
+/* What was sent before the goodbye is recorded even if nobody waited. (Closing with unread answers makes the kernel report a
+ * reset first.) */
 static void test_free_flushes(void **state)
 {
 	struct folder *f = *state;
@@ -256,14 +259,14 @@ static void test_gate_breaks_protocol(void **state)
 	} cases[] = {
 #define WIRE(s) { s, sizeof(s) - 1 }
 		WIRE("x"),
-		WIRE("\0\0\0\x0d\0\0\0\x02{}"),                         /* sandbox.end is not the gate's */
-		WIRE("\0\0\0\x0e\0\0\0\x02{}"),                         /* audit.lost is nobody's */
-		WIRE("\0\0\0\x05\0\0\0\x02{}"),                         /* egress without its fields */
-		WIRE("\0\0\0\x05\0\0\0\x20{}"),                         /* longer than it is */
+		WIRE("\0\0\0\x0d\0\0\0\x02{}"), /* sandbox.end is not the gate's */
+		WIRE("\0\0\0\x0e\0\0\0\x02{}"), /* audit.lost is nobody's */
+		WIRE("\0\0\0\x05\0\0\0\x02{}"), /* egress without its fields */
+		WIRE("\0\0\0\x05\0\0\0\x20{}"), /* longer than it is */
 		WIRE("\0\0\0\x05\0\0\0\x02[]"),
 		WIRE("\0\0\0\x05\0\0\0\x03nul"),
 		WIRE("\0\0\x01\0\0\0\0\x02{}"),
-		WIRE("\xff\xff\xff\xff\0"),                             /* no goodbye with something behind it */
+		WIRE("\xff\xff\xff\xff\0"), /* no goodbye with something behind it */
 		WIRE("\0\0\0\x07\0\0\0\x3b{\"name\":\"a\",\"allow\":true,\"reason\":\"no\",\"count\":1,\"count\":2}"),
 #undef WIRE
 	};

@@ -50,7 +50,8 @@ static void test_fields(void **state)
 		{ AUDIT_SIGNAL, "{\"signal\":2,\"forwarded\":true,\"more\":[1,{\"a\":1e3}]}", false },
 		{ AUDIT_SIGNAL, "[]", false },
 		{ AUDIT_NAME, "{\"name\":{\"base64\":\"/w==\"},\"allow\":false,\"reason\":\"bad_name\",\"count\":1}", true },
-		{ AUDIT_NAME, "{\"name\":{\"base64\":\"/w==\",\"x\":1},\"allow\":false,\"reason\":\"bad_name\",\"count\":1}", false },
+		{ AUDIT_NAME, "{\"name\":{\"base64\":\"/w==\",\"x\":1},\"allow\":false,\"reason\":\"bad_name\",\"count\":1}",
+			false },
 		{ AUDIT_NAME, "{\"name\":null,\"allow\":false,\"reason\":\"bad_name\",\"count\":1}", false },
 		{ AUDIT_EXEC_END, "{\"execution\":1,\"duration_ns\":1}", false },
 		{ AUDIT_EXEC_END, "{\"execution\":1,\"duration_ns\":1,\"exit\":0}", true },
@@ -58,8 +59,11 @@ static void test_fields(void **state)
 		{ AUDIT_OUTPUT, "{\"execution\":1,\"stream\":\"stdin\",\"offset\":0,\"length\":0}", false },
 		{ AUDIT_OUTPUT, "{\"execution\":1,\"stream\":\"stdout\",\"offset\":-1,\"length\":0}", false },
 		{ AUDIT_OUTPUT, "{\"execution\":1,\"stream\":\"tty\",\"offset\":0,\"length\":0}", true },
-		{ AUDIT_SANDBOX_START, "{\"id\":\"a\",\"level\":\"container\",\"policy_hash\":\"0\",\"version\":\"1\",\"limits\":[]}", false },
-		{ AUDIT_SANDBOX_START, "{\"id\":\"a\",\"level\":\"container\",\"policy_hash\":\"0\",\"version\":\"1\",\"limits\":null}", true },
+		{ AUDIT_SANDBOX_START,
+			"{\"id\":\"a\",\"level\":\"container\",\"policy_hash\":\"0\",\"version\":\"1\",\"limits\":[]}", false },
+		{ AUDIT_SANDBOX_START,
+			"{\"id\":\"a\",\"level\":\"container\",\"policy_hash\":\"0\",\"version\":\"1\",\"limits\":null}",
+			true },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct err err = ERR_INIT;

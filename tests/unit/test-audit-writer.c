@@ -96,7 +96,8 @@ static void test_continue_keeps_settled(void **state)
 		struct record_writer *w = open_writer(f->fd, &cut);
 		assert_int_equal(cut, 0);
 		assert_true(record_writer_settled(w));
-		append(w, AUDIT_FROM_SUPERVISOR, AUDIT_CHANGES_APPLIED, json_pack("{s:[s], s:s}", "paths", "a", "how", "apply"), NULL, 0);
+		append(w, AUDIT_FROM_SUPERVISOR, AUDIT_CHANGES_APPLIED, json_pack("{s:[s], s:s}", "paths", "a", "how", "apply"),
+			NULL, 0);
 		assert_true(record_writer_settled(w));
 		record_writer_free(w);
 	}
@@ -123,14 +124,17 @@ static void test_refused_events_write_nothing(void **state)
 		{ AUDIT_FROM_SUPERVISOR, AUDIT_LOST, json_object(), NULL, ERR_DENIED },
 		{ AUDIT_FROM_SUPERVISOR, AUDIT_TYPE_MAX, json_object(), NULL, ERR_DENIED },
 		{ AUDIT_FROM_SUPERVISOR, AUDIT_SANDBOX_START, json_object(), NULL, ERR_INVALID },
-		{ AUDIT_FROM_SUPERVISOR, AUDIT_SIGNAL, json_pack("{s:f, s:b}", "signal", 1.5, "forwarded", 1), NULL, ERR_INVALID },
+		{ AUDIT_FROM_SUPERVISOR, AUDIT_SIGNAL, json_pack("{s:f, s:b}", "signal", 1.5, "forwarded", 1), NULL,
+			ERR_INVALID },
 		{ AUDIT_FROM_SUPERVISOR, AUDIT_SIGNAL, fields_signal(1), "blob", ERR_INVALID },
 		{ AUDIT_FROM_SUPERVISOR, AUDIT_OUTPUT, fields_output(3), "blob", ERR_INVALID },
 		{ AUDIT_FROM_SUPERVISOR, AUDIT_OUTPUT, json_array(), "blob", ERR_INVALID },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const char *blob = cases[i].blob;
-		assert_int_equal(record_writer_append(w, cases[i].source, cases[i].type, cases[i].fields, blob, blob ? strlen(blob) : 0, 1, &seq, &err), -1);
+		assert_int_equal(record_writer_append(w, cases[i].source, cases[i].type, cases[i].fields, blob,
+					 blob ? strlen(blob) : 0, 1, &seq, &err),
+			-1);
 		assert_int_equal(err.code, cases[i].code);
 		json_decref(cases[i].fields);
 	}
@@ -235,7 +239,8 @@ enum { CANT_MOUNT = 77 };
 static int on_full_disk(const char *path, bool output)
 {
 	static const char ballast[32 * 1024];
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("none", path, "tmpfs", 0, "size=256k") < 0)
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", path, "tmpfs", 0, "size=256k") < 0)
 		return CANT_MOUNT;
 	cleanup_fd int dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	put_file(dirfd, "ballast", ballast, sizeof(ballast));

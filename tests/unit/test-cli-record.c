@@ -73,7 +73,9 @@ static struct sandbox_dir *begin(struct state *s, const char *id, enum sandbox_p
 	char *argv[] = { first, second, NULL };
 	struct sandbox_dir *d = NULL;
 	struct err err;
-	struct sandbox_state st = { .phase = phase, .created_ns = created_ns, .supervisor_pid = getpid(), .argv = argv, .exit_status = -1 };
+	struct sandbox_state st = {
+		.phase = phase, .created_ns = created_ns, .supervisor_pid = getpid(), .argv = argv, .exit_status = -1
+	};
 	if (phase == PHASE_ENDED) {
 		st.exit_status = 137;
 		st.end_reason = REASON_LIMIT_MEMORY;
@@ -92,7 +94,9 @@ static void write_events(int dirfd)
 	struct record_writer *w = open_writer(dirfd, &cut);
 	append(w, AUDIT_FROM_SUPERVISOR, AUDIT_SANDBOX_START, fields_start(), NULL, 0);
 	append(w, AUDIT_FROM_SUPERVISOR, AUDIT_EXEC_START,
-		json_pack("{s:i, s:[s,s,{s:s}], s:b}", "execution", 1, "argv", "npm", "in stall\n\x1b[2J", "base64", "/w==", "tty", 0), NULL, 0);
+		json_pack("{s:i, s:[s,s,{s:s}], s:b}", "execution", 1, "argv", "npm", "in stall\n\x1b[2J", "base64",
+			"/w==", "tty", 0),
+		NULL, 0);
 	append(w, AUDIT_FROM_GATE, AUDIT_EGRESS, fields_egress(), NULL, 0);
 	append(w, AUDIT_FROM_SUPERVISOR, AUDIT_OUTPUT, fields_output(7), "a\0\x1b[1mb", 7);
 	json_t *to_stderr = fields_output(4);

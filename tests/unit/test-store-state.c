@@ -280,9 +280,19 @@ static struct sandbox_state sample(uint64_t created)
 {
 	static char npm[] = "npm", odd[] = "a b\xff", empty[] = "", policy[] = "strict", source[] = "/w\xc3";
 	static char *argv[] = { npm, odd, empty, NULL };
-	return (struct sandbox_state){ .phase = PHASE_ENDED, .created_ns = created, .ended_ns = created + 5, .supervisor_pid = 77, .level = ISOLATION_CONTAINER,
-		.policy_name = policy, .argv = argv, .exit_status = 137, .end_reason = REASON_LIMIT_MEMORY, .files_changed = 3,
-		.egress_allowed = 2, .egress_denied = 1, .workdir_source = source };
+	return (struct sandbox_state){ .phase = PHASE_ENDED,
+		.created_ns = created,
+		.ended_ns = created + 5,
+		.supervisor_pid = 77,
+		.level = ISOLATION_CONTAINER,
+		.policy_name = policy,
+		.argv = argv,
+		.exit_status = 137,
+		.end_reason = REASON_LIMIT_MEMORY,
+		.files_changed = 3,
+		.egress_allowed = 2,
+		.egress_denied = 1,
+		.workdir_source = source };
 }
 
 static void test_state_file(void **state)

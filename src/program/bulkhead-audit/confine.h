@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the auditor takes away from itself once its files are open. Afterwards it can read its sockets, append to its two files, and end.
- * Each stage holds by itself; a kernel without Landlock (before 5.13, or switched off) leaves the others.
+ * What the auditor takes away from itself once its files are open. Afterwards it can read its sockets, append to its two files,
+ * and end. Each stage holds by itself; a kernel without Landlock (before 5.13, or switched off) leaves the others.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bulkhead-audit: the only writer of a sandbox's record. Takes typed events from the supervisor and the gate, each on its own socket, appends
- * them to the chain, answers. Ends when its sources have ended, whatever happened to them.
+ * bulkhead-audit: the only writer of a sandbox's record. Takes typed events from the supervisor and the gate, each on its own
+ * socket, appends them to the chain, answers. Ends when its sources have ended, whatever happened to them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,8 @@ int main(void)
 	log_init("bulkhead-audit");
 	outlive();
 	if (!is_open(AUDIT_SUPERVISOR_FD) || !is_open(AUDIT_DIR_FD)) {
-		err_set(&err, ERR_USAGE, "this program is started by bulkhead, with a socket and a folder; use `bulkhead run` instead");
+		err_set(&err, ERR_USAGE,
+			"this program is started by bulkhead, with a socket and a folder; use `bulkhead run` instead");
 		err_print("bulkhead-audit", &err);
 		return EXIT_FAILED;
 	}
@@ -80,7 +81,8 @@ int main(void)
 	int served = audit_serve(w, AUDIT_SUPERVISOR_FD, gate, cut, &err);
 	if (served < 0)
 		log_info("%s", err.text);
-	/* After the last answer: nobody waits for the disk. Until then the log survives the death of any process, from here on that of the machine. */
+	/* After the last answer: nobody waits for the disk. Until then the log survives the death of any process, from here on
+	 * that of the machine. */
 	int synced = record_writer_finish(w, &err);
 	record_writer_free(w);
 	/* Nobody is left to be told. */

@@ -31,7 +31,8 @@ static int open_by_id(const struct globals *g, const char *id, struct err *err)
 	return fd;
 }
 
-/* With a slash in it, or "." and "..", it is a folder: a record can be checked anywhere, without the state that it came from. */
+/* With a slash in it, or "." and "..", it is a folder: a record can be checked anywhere, without the state that it came from.
+ */
 static int open_named(const struct globals *g, const char *name, struct err *err)
 {
 	if (!strchr(name, '/') && name[0] != '.')
@@ -46,15 +47,16 @@ static int print_verdict(const struct globals *g, const char *name, const struct
 	int status = v->intact ? 0 : EXIT_NO;
 	if (g->json) {
 		int printed = command_print_json(&command_audit,
-			json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:s, s:I, s:I, s:s}", "record", name, "intact", v->intact, "complete",
-				v->complete, "torn", v->torn, "lost", v->lost, "records", (json_int_t)v->records, "output_bytes",
-				(json_int_t)v->output_bytes, "head", v->head, "torn_bytes", (json_int_t)v->torn_bytes, "bad_line",
-				(json_int_t)v->bad_line, "text", v->text));
+			json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:s, s:I, s:I, s:s}", "record", name, "intact",
+				v->intact, "complete", v->complete, "torn", v->torn, "lost", v->lost, "records",
+				(json_int_t)v->records, "output_bytes", (json_int_t)v->output_bytes, "head", v->head,
+				"torn_bytes", (json_int_t)v->torn_bytes, "bad_line", (json_int_t)v->bad_line, "text", v->text));
 		return printed ? printed : status;
 	}
 	if (!g->quiet) {
 		printf("%s: %s\n", v->intact ? "intact" : "NOT INTACT", v->text);
-		printf("output checked: %s\nhead: %s (after record %" PRIu64 ")\n", text_format_size(v->output_bytes, size), v->head, v->last_seq);
+		printf("output checked: %s\nhead: %s (after record %" PRIu64 ")\n", text_format_size(v->output_bytes, size),
+			v->head, v->last_seq);
 	}
 	return command_finish(&command_audit, status);
 }
@@ -90,9 +92,13 @@ const struct command command_audit = {
 	.name = "audit",
 	.summary = "check that a record is as it was written",
 	.usage = "usage: bulkhead audit verify ID|FOLDER [--json]\n\n"
-		 "Reads the record through, checks each hash, the order and all output bytes. Status 0: intact; 1: not, and the first bad\n"
-		 "line is named. Says also whether the record is complete (has the end of the sandbox), whether a writer was lost, and how many\n"
-		 "bytes of a torn record follow the last whole one. A name with a slash in it is a folder that holds record.jsonl and output.bin.\n"
-		 "The head is the hash over everything: kept elsewhere, it also shows whether records were cut off the end later.\n",
+		 "Reads the record through, checks each hash, the order and all output bytes. Status 0: intact; 1: not, and "
+		 "the first bad\n"
+		 "line is named. Says also whether the record is complete (has the end of the sandbox), whether a writer was "
+		 "lost, and how many\n"
+		 "bytes of a torn record follow the last whole one. A name with a slash in it is a folder that holds "
+		 "record.jsonl and output.bin.\n"
+		 "The head is the hash over everything: kept elsewhere, it also shows whether records were cut off the end "
+		 "later.\n",
 	.run = run,
 };

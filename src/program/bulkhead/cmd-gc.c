@@ -12,7 +12,7 @@ struct gc {
 	struct globals *g;
 	struct state *state;
 	bool dry_run;
-	uint64_t older_than_ns;    /* 0: none are removed */
+	uint64_t older_than_ns; /* 0: none are removed */
 	uint64_t now;
 	json_t *reaped, *removed;
 	struct err failed;
@@ -34,11 +34,12 @@ static int set_older_than(void *ctx, const char *value, struct err *err)
 static void on_reaped(void *ctx, const struct reaped *r)
 {
 	struct gc *gc = ctx;
-	json_array_append_new(gc->reaped, json_pack("{s:s, s:i, s:b, s:s*}", "id", r->id, "removed", (int)r->removed, "record_ended",
-		r->record_ended, "why", r->why));
+	json_array_append_new(gc->reaped, json_pack("{s:s, s:i, s:b, s:s*}", "id", r->id, "removed", (int)r->removed,
+						  "record_ended", r->record_ended, "why", r->why));
 	if (gc->g->json || gc->g->quiet)
 		return;
-	printf("%s: its supervisor was killed; %u leftover processes and cgroups %s\n", r->id, r->removed, r->dry_run ? "would be removed" : "removed");
+	printf("%s: its supervisor was killed; %u leftover processes and cgroups %s\n", r->id, r->removed,
+		r->dry_run ? "would be removed" : "removed");
 	if (r->why)
 		printf("%s: %s\n", r->id, r->why);
 }
@@ -78,7 +79,8 @@ static int collect(struct gc *gc, struct err *err)
 static int print_result(struct gc *gc)
 {
 	if (gc->g->json)
-		return command_print_json(&command_gc, json_pack("{s:b, s:O, s:O}", "dry_run", gc->dry_run, "reaped", gc->reaped, "removed", gc->removed));
+		return command_print_json(&command_gc,
+			json_pack("{s:b, s:O, s:O}", "dry_run", gc->dry_run, "reaped", gc->reaped, "removed", gc->removed));
 	if (json_array_size(gc->reaped) + json_array_size(gc->removed) == 0 && !gc->g->quiet)
 		printf("nothing to clean up\n");
 	return command_finish(&command_gc, 0);
@@ -87,7 +89,8 @@ static int print_result(struct gc *gc)
 static int run(struct globals *g, int argc, char **argv)
 {
 	struct gc gc = { .g = g, .now = time_realtime_ns(), .failed = ERR_INIT };
-	const struct option_spec specs[] = { { 'n', "dry-run", NULL, set_dry_run }, { 0, "older-than", "DURATION", set_older_than }, { 0 } };
+	const struct option_spec specs[] = { { 'n', "dry-run", NULL, set_dry_run },
+		{ 0, "older-than", "DURATION", set_older_than }, { 0 } };
 	struct err err = ERR_INIT;
 	char **rest;
 	int n;
@@ -116,7 +119,8 @@ const struct command command_gc = {
 	.name = "gc",
 	.summary = "clean up after killed supervisors; remove old sandboxes",
 	.usage = "usage: bulkhead gc [--dry-run] [--older-than DURATION] [--json]\n\n"
-		 "Removes what a killed run left in the system and says so in its record (`run` does that too, by the way). With --older-than\n"
+		 "Removes what a killed run left in the system and says so in its record (`run` does that too, by the way). "
+		 "With --older-than\n"
 		 "also removes whole ended sandboxes: record, changes that were not applied, everything.\n\n"
 		 "  -n, --dry-run               only says what would be done\n"
 		 "      --older-than DURATION   30d, 12h, …: ended at least so long ago\n"

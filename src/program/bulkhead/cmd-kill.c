@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bulkhead kill: ends sandboxes now. First by their supervisor, which tears down and records; when that doesn't answer, without it. */
+/* bulkhead kill: ends sandboxes now. First by their supervisor, which tears down and records; when that doesn't answer, without
+ * it. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +23,7 @@
 
 struct target {
 	char id[SANDBOX_ID_LEN + 1];
-	int pidfd;               /* of its supervisor; -1 when that is gone */
+	int pidfd; /* of its supervisor; -1 when that is gone */
 	const char *how;
 	uint64_t started_ns, took_ns;
 	struct err err;
@@ -98,8 +99,8 @@ static int signal_supervisor(int pidfd, int number)
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, &si, 0);
 }
 
-/* A pid alone may be someone else's by now. While the lock is held its owner lives, so the pid in its state is its own: looked at after the pidfd was opened,
- * that can't change any more. */
+/* A pid alone may be someone else's by now. While the lock is held its owner lives, so the pid in its state is its own: looked
+ * at after the pidfd was opened, that can't change any more. */
 static int order_end(struct kill_run *k, struct target *t)
 {
 	t->started_ns = time_monotonic_ns();
@@ -140,7 +141,8 @@ static int end_target(struct kill_run *k, struct target *t)
 			t->how = "killed, its supervisor did not answer";
 			signal_supervisor(t->pidfd, SIGKILL);
 			if (!wait_gone(t->pidfd, time_monotonic_ns() + KILL_WAIT_NS))
-				return err_set(&t->err, ERR_TIMEOUT, "the supervisor of sandbox %s can't be killed; it hangs in the kernel", t->id);
+				return err_set(&t->err, ERR_TIMEOUT,
+					"the supervisor of sandbox %s can't be killed; it hangs in the kernel", t->id);
 		}
 	}
 	/* Its box dies with a supervisor; this verifies it, removes the cgroups and ends the record. */
@@ -193,7 +195,8 @@ static int print_targets(const struct kill_run *k)
 static int choose(struct kill_run *k, char **ids, int n, struct err *err)
 {
 	if (k->all == (n > 0))
-		return err_set(err, ERR_USAGE, "kill needs either ids of sandboxes or --all: bulkhead kill ID…; `bulkhead ls` lists them");
+		return err_set(err, ERR_USAGE,
+			"kill needs either ids of sandboxes or --all: bulkhead kill ID…; `bulkhead ls` lists them");
 	if (state_open(k->g->state, &k->state, err) < 0)
 		return -1;
 	if (k->all)
@@ -233,7 +236,8 @@ const struct command command_kill = {
 	.name = "kill",
 	.summary = "end sandboxes now",
 	.usage = "usage: bulkhead kill ID…|--all [--json]\n\n"
-		 "Tells each sandbox's supervisor to end it (everything in it is killed at once; changes and record are kept), waits up to 10 s,\n"
+		 "Tells each sandbox's supervisor to end it (everything in it is killed at once; changes and record are kept), "
+		 "waits up to 10 s,\n"
 		 "then does it without the supervisor. Prints what was done and how long it took.\n\n"
 		 "  -a, --all    all that run\n"
 		 "      --json   one JSON document\n",

@@ -27,7 +27,7 @@ struct logging {
 	uint64_t start_ns;
 	struct buf line;
 	uint8_t *blob;
-	struct err err;      /* what stopped it, when code is set */
+	struct err err; /* what stopped it, when code is set */
 };
 
 static int set_output(void *ctx, const char *value, struct err *err)
@@ -44,7 +44,8 @@ static int set_kind(void *ctx, const char *value, struct err *err)
 		buf_init(&all, 512);
 		for (unsigned t = 0; t < AUDIT_TYPE_MAX; t++)
 			buf_printf(&all, "%s%s", t ? ", " : "", audit_type_name((enum audit_type)t));
-		err_set(err, ERR_USAGE, "there is no record type \"%.60s\"; the types are %.*s", value, (int)all.len, (const char *)all.data);
+		err_set(err, ERR_USAGE, "there is no record type \"%.60s\"; the types are %.*s", value, (int)all.len,
+			(const char *)all.data);
 		buf_free(&all);
 		return -1;
 	}
@@ -68,8 +69,8 @@ static void print_line(struct logging *l, const struct record *r)
 	uint64_t after = r->time_ns > l->start_ns ? r->time_ns - l->start_ns : 0;
 	buf_clear(&l->line);
 	show_record(&l->line, r);
-	printf("+%llu.%03llus %-15s  %.*s\n", after / NS_PER_S, after % NS_PER_S / NS_PER_MS, audit_type_name(r->type), (int)l->line.len,
-		l->line.len ? (const char *)l->line.data : "");
+	printf("+%llu.%03llus %-15s  %.*s\n", after / NS_PER_S, after % NS_PER_S / NS_PER_MS, audit_type_name(r->type),
+		(int)l->line.len, l->line.len ? (const char *)l->line.data : "");
 }
 
 static int on_record(void *ctx, const struct record *r)
@@ -149,7 +150,8 @@ const struct command command_log = {
 	.name = "log",
 	.summary = "show what happened in a sandbox",
 	.usage = "usage: bulkhead log ID [--kind TYPE] [--json | --output]\n\n"
-		 "Prints the record, one line each: time since the start, type, what happened. The chain is checked on the way: what is\n"
+		 "Prints the record, one line each: time since the start, type, what happened. The chain is checked on the "
+		 "way: what is\n"
 		 "printed is as it was recorded; a broken chain ends the printing with status 1. ID may be shortened.\n\n"
 		 "      --kind TYPE   only records of this type (exec.start, egress, denial, limit, …)\n"
 		 "      --json        JSON lines exactly as recorded\n"

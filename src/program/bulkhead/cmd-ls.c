@@ -27,7 +27,7 @@ struct listing {
 	bool all;
 	uint64_t now;
 	size_t seen, left_out;
-	json_t *json;         /* NULL: a table */
+	json_t *json; /* NULL: a table */
 	struct row *rows;
 	size_t n;
 };
@@ -98,13 +98,16 @@ static void add_json(struct listing *l, const char *id, enum sandbox_phase phase
 	json_t *argv = json_array();
 	for (char **a = st->argv; a && *a; a++)
 		json_array_append_new(argv, audit_text_json(*a, strlen(*a)));
-	json_array_append_new(l->json, json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "id", id, "level",
-		isolation_level_name(st->level), "phase", sandbox_phase_name(phase), "created", time_or_null(st->created_ns), "ended",
-		time_or_null(st->ended_ns), "command", argv, "files_changed", (json_int_t)st->files_changed, "egress_allowed",
-		(json_int_t)st->egress_allowed, "egress_denied", (json_int_t)st->egress_denied, "exit_status",
-		has_status(phase, st) ? json_integer(st->exit_status) : json_null(), "end_reason",
-		st->end_reason == REASON_NONE ? json_null() : json_string(reason_name(st->end_reason)), "policy", text_or_null(st->policy_name),
-		"policy_hash", text_or_null(st->policy_hash), "workdir", text_or_null(st->workdir_source)));
+	json_array_append_new(
+		l->json, json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "id", id, "level",
+				 isolation_level_name(st->level), "phase", sandbox_phase_name(phase), "created",
+				 time_or_null(st->created_ns), "ended", time_or_null(st->ended_ns), "command", argv,
+				 "files_changed", (json_int_t)st->files_changed, "egress_allowed",
+				 (json_int_t)st->egress_allowed, "egress_denied", (json_int_t)st->egress_denied, "exit_status",
+				 has_status(phase, st) ? json_integer(st->exit_status) : json_null(), "end_reason",
+				 st->end_reason == REASON_NONE ? json_null() : json_string(reason_name(st->end_reason)),
+				 "policy", text_or_null(st->policy_name), "policy_hash", text_or_null(st->policy_hash),
+				 "workdir", text_or_null(st->workdir_source)));
 }
 
 static int add(void *ctx, const char *id, const struct sandbox_state *st)
@@ -145,7 +148,8 @@ static void print_table(const struct listing *l)
 	putchar('\n');
 	for (size_t i = 0; i < l->n; i++) {
 		for (unsigned c = 0; c < COLUMNS; c++)
-			print_cell((const char *)l->rows[i].cells[c].data, l->rows[i].cells[c].len, widths[c], c == COLUMNS - 1);
+			print_cell(
+				(const char *)l->rows[i].cells[c].data, l->rows[i].cells[c].len, widths[c], c == COLUMNS - 1);
 		putchar('\n');
 	}
 }
@@ -153,7 +157,8 @@ static void print_table(const struct listing *l)
 static int print_listing(struct listing *l, const struct globals *g)
 {
 	if (l->json)
-		return command_print_json(&command_ls, json_pack("{s:o, s:I}", "sandboxes", json_incref(l->json), "left_out", (json_int_t)l->left_out));
+		return command_print_json(&command_ls,
+			json_pack("{s:o, s:I}", "sandboxes", json_incref(l->json), "left_out", (json_int_t)l->left_out));
 	if (l->n > 0)
 		print_table(l);
 	else if (!g->quiet)
@@ -186,7 +191,8 @@ static int run(struct globals *g, int argc, char **argv)
 	if (help)
 		return command_finish(&command_ls, 0);
 	if (n > 0) {
-		err_set(&err, ERR_USAGE, "ls takes no arguments, and got \"%.100s\"; `bulkhead log ID` tells of one sandbox", rest[0]);
+		err_set(&err, ERR_USAGE, "ls takes no arguments, and got \"%.100s\"; `bulkhead log ID` tells of one sandbox",
+			rest[0]);
 		return command_fail(&command_ls, &err);
 	}
 	l.json = g->json ? json_array() : NULL;

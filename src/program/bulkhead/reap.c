@@ -11,7 +11,8 @@
 #include "event/child.h"
 #include "isolate/isolate.h"
 
-/* An auditor whose supervisor goes without a word writes what there is to say; one that said it already, before it died itself, adds nothing. */
+/* An auditor whose supervisor goes without a word writes what there is to say; one that said it already, before it died itself,
+ * adds nothing. */
 static int end_record(int dirfd, struct err *err)
 {
 	struct audit_process p;
@@ -24,7 +25,8 @@ static int end_record(int dirfd, struct err *err)
 	if (r < 0)
 		return err_sys(err, -r, "cannot wait for the auditor");
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set(err, ERR_CORRUPT, "the end can't be added to its record: the record is damaged, or its disk is full");
+		return err_set(
+			err, ERR_CORRUPT, "the end can't be added to its record: the record is damaged, or its disk is full");
 	return 0;
 }
 
@@ -66,7 +68,8 @@ static int forget(struct state *s, struct reaped *r, struct err *err)
 	return r->dry_run ? 0 : state_live_remove(s, r->id, err);
 }
 
-int reap_one(struct state *s, const char *id, bool dry_run, void (*fn)(void *ctx, const struct reaped *r), void *ctx, struct err *err)
+int reap_one(struct state *s, const char *id, bool dry_run, void (*fn)(void *ctx, const struct reaped *r), void *ctx,
+	struct err *err)
 {
 	struct reaped r = { .id = id, .dry_run = dry_run };
 	struct sandbox_dir *d = NULL;

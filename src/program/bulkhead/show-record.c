@@ -171,8 +171,8 @@ static void show_signal(struct buf *b, const json_t *d)
 static void show_files(struct buf *b, const json_t *d)
 {
 	put(b, d, "mount");
-	buf_printf(b, ": %" JSON_INTEGER_FORMAT " added, %" JSON_INTEGER_FORMAT " modified, %" JSON_INTEGER_FORMAT " deleted, ", number(d, "added"),
-		number(d, "modified"), number(d, "deleted"));
+	buf_printf(b, ": %" JSON_INTEGER_FORMAT " added, %" JSON_INTEGER_FORMAT " modified, %" JSON_INTEGER_FORMAT " deleted, ",
+		number(d, "added"), number(d, "modified"), number(d, "deleted"));
 	put_size(b, d, "bytes");
 }
 

@@ -50,14 +50,13 @@ static int fail(struct err *err, int r, const char *doing, const char *path)
 	return err_sys(err, -r, "cannot %s %s (what came before it is applied; the same command goes on from here)", doing, quoted);
 }
 
-/* An earlier, killed apply may have left its temporary file. Ours to remove: the original that was exchanged or taken out, or a half-written new one;
- * what somebody else wrote in the very moment of the exchange isn't. */
-static void clear_temp(const struct spot *s)
+/* An earlier, killed apply may have left its temporary entry. Before the exchange it is the new state, to be made again; after it (finished) it is the
+ * original that came out. Anything else is what somebody wrote in the very moment of the exchange: not ours to remove. */
+static void clear_temp(const struct spot *s, bool finished)
 {
 	struct stat st;
 	if (fstatat(s->parent, s->temp, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
-	bool finished = s->kind == s->one->after || (s->kind == FILE_NONE && s->one->after == FILE_NONE);
 	if (!finished || original_is_unchanged(s->one, s->parent, s->temp, &st, true))
 		unlinkat(s->parent, s->temp, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
 }
@@ -69,10 +68,7 @@ static int spot_open(struct spot *s, const struct apply *a, size_t item, const c
 	if (s->parent < 0)
 		return s->parent;
 	apply_temp_name(a, item, s->temp);
-	int r = tree_stat(s->parent, s->name, &s->st, &s->kind);
-	if (r == 0)
-		clear_temp(s);
-	return r;
+	return tree_stat(s->parent, s->name, &s->st, &s->kind);
 }
 
 static void spot_done(struct spot *s)
@@ -286,6 +282,7 @@ static int write_made(const struct apply *a, size_t item, struct err *err)
 	int r = spot_open(&s, a, item, one->path);
 	if (r < 0)
 		return fail(err, r, "open the folder of", one->path);
+	clear_temp(&s, false);
 	/* Between the check and now somebody may have been here. */
 	bool new_here = one->kind == CHANGE_ADDED || one->kind == CHANGE_RENAMED;
 	if (s.kind != FILE_NONE && (new_here || !original_is_unchanged(one, s.parent, s.name, &s.st, false)))
@@ -331,8 +328,10 @@ static int write_gone(const struct apply *a, const struct gone *g, struct err *e
 		return 0; /* gone with its folder */
 	if (r < 0)
 		return fail(err, r, "open the folder of", g->path);
-	if (s.kind == FILE_NONE)
+	if (s.kind == FILE_NONE) {
+		clear_temp(&s, true);
 		return 0;
+	}
 	if (!original_is_unchanged(s.one, s.parent, s.name, &s.st, false))
 		return changed_meanwhile(err, g->path);
 	r = take_away(&s);
@@ -411,13 +410,22 @@ static int write_all_made(const struct apply *a, struct err *err)
 	return 0;
 }
 
+static void clear_leftover(const struct apply *a, size_t item, const char *path)
+{
+	cleanup_spot struct spot s;
+	if (spot_open(&s, a, item, path) == 0)
+		clear_temp(&s, true);
+}
+
 /* Items that are as wanted may still have the leftovers of a killed apply beside them. */
 static void clear_leftovers(const struct apply *a)
 {
 	for (size_t i = 0; i < a->c->n; i++) {
-		cleanup_spot struct spot s = { .parent = -1 };
-		if (a->state[i] == ITEM_ALREADY)
-			(void)spot_open(&s, a, i, a->c->items[i].path);
+		if (a->state[i] != ITEM_ALREADY)
+			continue;
+		clear_leftover(a, i, a->c->items[i].path);
+		if (a->c->items[i].from)
+			clear_leftover(a, i, a->c->items[i].from);
 	}
 }
 

@@ -52,7 +52,7 @@ static unsigned line_number;
 
 static const struct { const char *name; uint32_t value; } constants[] = {
 	{ "O_CREAT", 0100 }, { "O_TMPFILE_BIT", 020000000 }, { "S_IFMT", S_IFMT }, { "S_IFCHR", S_IFCHR }, { "S_IFBLK", S_IFBLK },
-	{ "TIOCSTI", 0x5412 }, { "TIOCLINUX", 0x541c },
+	{ "TIOCSTI", 0x5412 }, { "TIOCLINUX", 0x541c }, { "TIOCSETD", 0x5423 },
 	{ "CLONE_NAMESPACES", 0x7e020000 }, { "CLONE_NAMESPACES_AND_TIME", 0x7e020080 },
 	{ "SECCOMP_SET_MODE_FILTER", SECCOMP_SET_MODE_FILTER }, { "SECCOMP_FILTER_FLAG_NEW_LISTENER", SECCOMP_FILTER_FLAG_NEW_LISTENER },
 	{ "PER_LINUX32", PER_LINUX32 }, { "RLIMIT_CORE", RLIMIT_CORE }, { "AF_UNIX", AF_UNIX }, { "AF_INET", AF_INET }, { "AF_INET6", AF_INET6 },

@@ -115,8 +115,8 @@ int ip_parse(const void *data, size_t len, struct ip *ret)
 		return -1;
 	memcpy(text, data, len);
 	text[len] = '\0';
-	/* inet_pton takes four decimal parts without leading zeros and nothing shorter, and no zone: what inet_aton and getaddrinfo
-	 * accept beyond that must not be an address here. */
+	/* inet_pton takes four decimal parts without leading zeros and nothing shorter, and no zone: what inet_aton and
+	 * getaddrinfo accept beyond that must not be an address here. */
 	struct ip ip = { .family = memchr(text, ':', len) ? AF_INET6 : AF_INET };
 	if (inet_pton(ip.family, text, ip.bytes) != 1)
 		return -1;
@@ -232,7 +232,8 @@ static int embedded_at(const struct ip *ip, bool *ret_inverted)
 	static const uint8_t nat64_local[6] = { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 };   /* RFC 8215 */
 	static const uint8_t teredo[4] = { 0x20, 0x01, 0x00, 0x00 };                    /* RFC 4380 */
 	static const uint8_t six_to_four[2] = { 0x20, 0x02 };                           /* RFC 3056 */
-	static const uint8_t isatap[4] = { 0x00, 0x00, 0x5e, 0xfe };                    /* RFC 5214, with or without the u bit */
+	/* RFC 5214, with or without the u bit */
+	static const uint8_t isatap[4] = { 0x00, 0x00, 0x5e, 0xfe };
 	const uint8_t *b = ip->bytes;
 	*ret_inverted = false;
 	if (has_prefix(ip, prefix_mapped, 12) || has_prefix(ip, translated, 12) || has_prefix(ip, nat64, 12)

@@ -34,15 +34,16 @@ struct ip {
 };
 
 #define IP_TEXT_MAX 46
-/* Only the canonical spellings: dotted quad without leading zeros; RFC 4291 IPv6 text without zone, an embedded quad allowed. 0 or -1. */
+/* Only the canonical spellings: dotted quad without leading zeros; RFC 4291 IPv6 text without zone, an embedded quad allowed. 0
+ * or -1. */
 int ip_parse(const void *data, size_t len, struct ip *ret);
 /* RFC 5952. Returns out. */
 const char *ip_format(const struct ip *ip, char out[IP_TEXT_MAX]);
 bool ip_equal(const struct ip *a, const struct ip *b);
 void ip_to_sockaddr(const struct ip *ip, uint16_t port, struct sockaddr_storage *ret, socklen_t *ret_len);
 int ip_from_sockaddr(const struct sockaddr *sa, struct ip *ret, uint16_t *ret_port); /* 0 or -1 (other family) */
-/* The IPv4 address carried inside an IPv6 one (mapped, compatible, 6to4, NAT64 64:ff9b::/96 and 64:ff9b:1::/48 last 32 bits, Teredo client,
- * ISATAP); false when there is none. */
+/* The IPv4 address carried inside an IPv6 one (mapped, compatible, 6to4, NAT64 64:ff9b::/96 and 64:ff9b:1::/48 last 32 bits,
+ * Teredo client, ISATAP); false when there is none. */
 bool ip_embedded_v4(const struct ip *ip, struct ip *ret);
 
 /* "host", "host:port", "[v6]:port" as in --allow and in CONNECT targets. The host part is returned in place, unparsed.

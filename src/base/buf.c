@@ -90,7 +90,8 @@ int buf_printf(struct buf *b, const char *format, ...)
 	va_start(ap, format);
 	int n = vsnprintf(NULL, 0, format, ap);
 	va_end(ap);
-	/* The terminating NUL needs room while printing, and isn't counted afterwards. It must not cost a byte of the ceiling. */
+	/* The terminating NUL needs room while printing, and isn't counted afterwards. It must not cost a byte of the
+	 * ceiling. */
 	if (n < 0 || (size_t)n > b->max || b->len > b->max - (size_t)n)
 		return -1;
 	char *text = malloc((size_t)n + 1);

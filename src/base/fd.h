@@ -21,10 +21,10 @@ void fd_cleanup(int *fd);
 int fd_set_nonblock(int fd, bool on);  /* 0 or -errno */
 int fd_set_cloexec(int fd, bool on);   /* 0 or -errno */
 
-/* A close-on-exec duplicate (≥ 3) of an inherited descriptor for use in an event loop. A pipe or terminal is reopened, so that O_NONBLOCK is
- * set on a description of our own and not on the one that the shell and its other children share; only where that is not permitted
- * the shared one becomes non-blocking. Sockets and files are merely duplicated (files never block; use MSG_DONTWAIT on sockets, as
- * wire/pump.h does). Returns fd or -errno. */
+/* A close-on-exec duplicate (≥ 3) of an inherited descriptor for use in an event loop. A pipe or terminal is reopened, so that
+ * O_NONBLOCK is set on a description of our own and not on the one that the shell and its other children share; only where that
+ * is not permitted the shared one becomes non-blocking. Sockets and files are merely duplicated (files never block; use
+ * MSG_DONTWAIT on sockets, as wire/pump.h does). Returns fd or -errno. */
 int fd_dup_nonblock(int fd);
 
 /* Whole-buffer I/O that retries EINTR and short transfers. 0 or -errno; fd_read_full gives -ENODATA at an early end. */
@@ -47,8 +47,8 @@ int path_open_in_root(int dirfd, const char *path, int flags, mode_t mode);
 /* mkdir -p beneath dirfd, refusing links in the way. 0 or -errno. */
 int path_mkdir_beneath(int dirfd, const char *path, mode_t mode);
 /* Removes a tree below dirfd/name without following links or crossing onto another file system; a missing tree is fine.
- * Adds owner permissions on the way where they are missing. Goes on after a failure and returns the first one. Any depth is handled with a
- * bounded number of descriptors. Whoever could still add files there must be dead before. 0 or -errno. */
+ * Adds owner permissions on the way where they are missing. Goes on after a failure and returns the first one. Any depth is
+ * handled with a bounded number of descriptors. Whoever could still add files there must be dead before. 0 or -errno. */
 int path_remove_tree(int dirfd, const char *name);
 /* Joins and normalises nothing: "a" + "b" = "a/b". Free with mem_free. */
 char *path_join(const char *a, const char *b);

@@ -101,8 +101,8 @@ char *path_join(const char *a, const char *b)
 }
 
 /*
- * Removing a tree that a stranger built. It may be deeper than any stack or descriptor table: below REMOVE_DEPTH levels a folder is not
- * entered but moved up into the tree's root, where a later pass meets it again.
+ * Removing a tree that a stranger built. It may be deeper than any stack or descriptor table: below REMOVE_DEPTH levels a
+ * folder is not entered but moved up into the tree's root, where a later pass meets it again.
  */
 #define REMOVE_DEPTH 32
 
@@ -113,7 +113,8 @@ struct removal {
 
 static int remove_folder(struct removal *r, int parent, const char *name, unsigned depth);
 
-/* Gives the owner all rights on a folder that can't be opened or changed. Through a descriptor: chmod by name could be led astray. */
+/* Gives the owner all rights on a folder that can't be opened or changed. Through a descriptor: chmod by name could be led
+ * astray. */
 static int allow_owner(int parent, const char *name)
 {
 	cleanup_fd int fd = open_resolved(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, RESOLVE_STRICT | RESOLVE_NO_XDEV);
@@ -210,7 +211,8 @@ static int remove_folder(struct removal *r, int parent, const char *name, unsign
 	}
 	if (depth == 0)
 		r->root = fd;
-	/* Again as long as something goes away: removing while reading may skip entries, and folders may have been moved up to here. */
+	/* Again as long as something goes away: removing while reading may skip entries, and folders may have been moved up to
+	 * here. */
 	for (unsigned removed = 1; removed > 0;) {
 		error = remove_entries(r, dir, depth, &removed);
 		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT) {

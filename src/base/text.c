@@ -185,7 +185,8 @@ uint64_t time_monotonic_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Decodes one code point of strict UTF-8 (no overlong form, no surrogate, at most U+10FFFF). Returns its length, 0 when invalid. */
+/* Decodes one code point of strict UTF-8 (no overlong form, no surrogate, at most U+10FFFF). Returns its length, 0 when
+ * invalid. */
 static size_t decode_utf8(const uint8_t *p, size_t len, uint32_t *ret)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };

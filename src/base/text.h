@@ -32,8 +32,8 @@ uint64_t time_monotonic_ns(void);
 #define NS_PER_MS 1000000ULL
 #define NS_PER_S 1000000000ULL
 
-/* Bytes that could confuse a terminal or a log line (controls, DEL, invalid UTF-8, bidi overrides, invisible characters, and the backslash
- * itself, so that the result is unambiguous) are written as \xNN.
+/* Bytes that could confuse a terminal or a log line (controls, DEL, invalid UTF-8, bidi overrides, invisible characters, and
+ * the backslash itself, so that the result is unambiguous) are written as \xNN.
  * Always terminates; cuts at out_len. Returns out. */
 const char *text_escape(const void *data, size_t len, char *out, size_t out_len);
 /* Lower-case hex; out holds 2*len+1. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child shares our memory until it has exec'd (vfork: no page table is copied, which is what makes starting cheap), while we are
- * suspended. So everything it needs is computed before; in between it makes system calls only, and tells by a plain
+ * The child shares our memory until it has exec'd (vfork: no page table is copied, which is what makes starting cheap), while
+ * we are suspended. So everything it needs is computed before; in between it makes system calls only, and tells by a plain
  * variable which one failed.
  */
 #include "event/child.h"
@@ -76,14 +76,17 @@ static void child_fail(struct plan *plan, enum stage stage, int error)
 
 static void child_signals(struct plan *plan)
 {
-	/* Caught signals become default by exec, ignored ones would stay ignored. All are blocked now, so no handler of ours runs here. */
+	/* Caught signals become default by exec, ignored ones would stay ignored. All are blocked now, so no handler of ours
+	 * runs here. */
 	struct sigaction sa = { .sa_handler = SIG_DFL };
 	for (int s = 1; s < NSIG; s++)
 		if (s != SIGKILL && s != SIGSTOP)
-			sigaction(s, &sa, NULL); /* the C library keeps two for itself and says EINVAL: it leaves them default */
+			/* the C library keeps two for itself and says EINVAL: it leaves them default */
+			sigaction(s, &sa, NULL);
 	if (plan->spec->death_signal && prctl(PR_SET_PDEATHSIG, plan->spec->death_signal) < 0)
 		child_fail(plan, STAGE_SIGNALS, errno);
-	/* The parent may have died before the line above: then no signal will ever come. 0 is a parent outside of our pid namespace. */
+	/* The parent may have died before the line above: then no signal will ever come. 0 is a parent outside of our pid
+	 * namespace. */
 	pid_t parent = getppid();
 	if (plan->spec->death_signal && parent != plan->parent && parent != 0)
 		child_fail(plan, STAGE_PARENT_GONE, ESRCH);
@@ -97,7 +100,8 @@ static bool is_mapped(const struct plan *plan, int number)
 	return false;
 }
 
-/* 0, 1 and 2 are always open afterwards: a closed one would be taken by the next file that the program opens, and get its messages. */
+/* 0, 1 and 2 are always open afterwards: a closed one would be taken by the next file that the program opens, and get its
+ * messages. */
 static void child_stdio(struct plan *plan)
 {
 	int null = -1;

@@ -24,7 +24,8 @@ struct child_spec {
 	bool new_session;            /* setsid: terminal signals don't reach it */
 };
 
-/* 0 with *ret_pid and *ret_pidfd (close-on-exec), or -1. A failing exec is reported here with its errno, not as an exit status. */
+/* 0 with *ret_pid and *ret_pidfd (close-on-exec), or -1. A failing exec is reported here with its errno, not as an exit
+ * status. */
 int child_start(const struct child_spec *spec, pid_t *ret_pid, int *ret_pidfd, struct err *err);
 /* Waits (blocking) and reaps through the pidfd. *ret_status as from waitpid. 0 or -errno. */
 int child_wait(int pidfd, int *ret_status);

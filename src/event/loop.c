@@ -26,7 +26,8 @@ struct loop {
 	struct ev_loop *ev;
 	int quit_value;
 	ev_prepare before_wait;       /* active while calls are waiting: makes them before the loop sleeps */
-	ev_timer no_wait;             /* active while calls were added by deferred calls: keeps the loop from sleeping on them */
+	/* active while calls were added by deferred calls: keeps the loop from sleeping on them */
+	ev_timer no_wait;
 	struct deferred_list waiting; /* for the next round */
 	struct deferred_list running; /* the round at hand */
 };

@@ -20,12 +20,12 @@ enum { LOOP_READ = 1, LOOP_WRITE = 2 }; /* interest and readiness bits; errors a
 typedef void (*loop_io_fn)(void *ctx, int fd, int ready);
 typedef void (*loop_timer_fn)(void *ctx);
 
-/* Never NULL: without a loop the process ends with status 125. Also ignores SIGPIPE, process-wide: a peer that closes its end is an error
- * code (EPIPE) here, never a death. child_start gives children the default back. */
+/* Never NULL: without a loop the process ends with status 125. Also ignores SIGPIPE, process-wide: a peer that closes its end
+ * is an error code (EPIPE) here, never a death. child_start gives children the default back. */
 struct loop *loop_new(void);
 void loop_free(struct loop *loop); /* accepts NULL; remove all sources before */
-/* Runs until loop_quit or until nothing is left that could ever happen (parked sources and stopped timers don't count). Returns the value
- * given to loop_quit, else 0. */
+/* Runs until loop_quit or until nothing is left that could ever happen (parked sources and stopped timers don't count). Returns
+ * the value given to loop_quit, else 0. */
 int loop_run(struct loop *loop);
 /* Handles what is ready now without waiting; for tests and for teardown paths. */
 void loop_run_once(struct loop *loop, bool wait);

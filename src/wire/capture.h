@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The synthetic addresses that names get inside a box. The launcher makes both nets local to the box's loopback (`ip route add local … dev lo`); the agent
- * gives out addresses of them and listens on these. Neither net is routed anywhere: 198.18.0.0/15 is for benchmarks (RFC 2544), fd00::/8 is for
- * private use with a made-up global id (RFC 4193).
+ * The synthetic addresses that names get inside a box. The launcher makes both nets local to the box's loopback (`ip route add
+ * local … dev lo`); the agent gives out addresses of them and listens on these. Neither net is routed anywhere: 198.18.0.0/15
+ * is for benchmarks (RFC 2544), fd00::/8 is for private use with a made-up global id (RFC 4193).
  */
 #pragma once
 

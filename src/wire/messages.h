@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control messages between the host (supervisor) and the agent inside the box. Each has an encode and a decode function here, so that
- * both ends and the fuzzer use one table. Decoders check every length and enum; strings contain no NUL. All return 0 or -1 + err.
+ * Control messages between the host (supervisor) and the agent inside the box. Each has an encode and a decode function here,
+ * so that both ends and the fuzzer use one table. Decoders check every length and enum; strings contain no NUL. All return 0 or
+ * -1 + err.
  *
- * Order: the agent sends HELLO first, once. The host then sends CONFIG once, then any number of EXEC. One EXECUTION is named by the
- * host with a rising u32.
+ * Order: the agent sends HELLO first, once. The host then sends CONFIG once, then any number of EXEC. One EXECUTION is named by
+ * the host with a rising u32.
  */
 #pragma once
 
@@ -46,13 +47,15 @@ struct wire_config {
 	bool egress;               /* start DNS, proxy and capture at all */
 	uint16_t proxy_port;       /* on 127.0.0.1 and ::1 */
 	uint32_t exec_max;         /* executions at once */
-	uint16_t n_literals;       /* addresses that the policy names: the agent listens on them, the launcher has made them local to the box */
+	/* addresses that the policy names: the agent listens on them, the launcher has made them local to the box */
+	uint16_t n_literals;
 	struct wire_literal { struct ip address; uint16_t port; } literals[WIRE_LITERALS_MAX];
 };
 
 struct wire_exec {
 	uint32_t execution;
-	uint32_t stdin_stream, stdout_stream, stderr_stream; /* host-side ids; with tty stderr_stream is 0; 0 for stdin: /dev/null */
+	/* host-side ids; with tty stderr_stream is 0; 0 for stdin: /dev/null */
+	uint32_t stdin_stream, stdout_stream, stderr_stream;
 	bool tty;
 	uint16_t rows, columns;
 	uint64_t nofile;           /* RLIMIT_NOFILE soft and hard; 0 leaves it */

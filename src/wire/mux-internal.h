@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the multiplexer share: mux.c (life of pipe and streams), mux-in.c (bytes from the peer), mux-out.c (bytes to it).
- * Included by these only.
+ * What the parts of the multiplexer share: mux.c (life of pipe and streams), mux-in.c (bytes from the peer), mux-out.c (bytes
+ * to it). Included by these only.
  *
- * Callbacks may call anything, mux_free included. So whoever makes a callback holds the mux (mux_hold … mux_release) and looks at
- * mux_is_over() afterwards; stream objects must not be touched after a callback.
+ * Callbacks may call anything, mux_free included. So whoever makes a callback holds the mux (mux_hold … mux_release) and looks
+ * at mux_is_over() afterwards; stream objects must not be touched after a callback.
  */
 #pragma once
 
@@ -35,7 +35,8 @@ struct mux_stream {
 	bool wants_room;         /* owed an on_writable */
 	bool in_waiting, in_crediting;
 	struct mux_stream *next_in_bucket;
-	TAILQ_ENTRY(mux_stream) waiting;   /* wants_room and has credit: waits for the queue to drain, first come first served */
+	/* wants_room and has credit: waits for the queue to drain, first come first served */
+	TAILQ_ENTRY(mux_stream) waiting;
 	TAILQ_ENTRY(mux_stream) crediting; /* has consumed enough for a CREDIT frame */
 };
 

@@ -323,7 +323,8 @@ void mux_stream_wait(struct mux_stream *s)
 	mux_schedule_flush(s->mux);
 }
 
-/* Calls those that wait for room, each once, in the order in which they came: nobody gets a second turn before the last got one. */
+/* Calls those that wait for room, each once, in the order in which they came: nobody gets a second turn before the last got
+ * one. */
 static void wake_waiting(struct mux *mux)
 {
 	struct mux_stream *s, *last = TAILQ_LAST(&mux->waiting, mux_stream_list);

@@ -283,7 +283,8 @@ void mux_stream_close(struct mux_stream *s, uint32_t reason)
 {
 	struct mux *mux = s->mux;
 	const uint8_t payload[4] = { (uint8_t)(reason >> 24), (uint8_t)(reason >> 16), (uint8_t)(reason >> 8), (uint8_t)reason };
-	/* After our EOF the data before it was promised: the RESET, which only refuses the other direction, must not overtake it. */
+	/* After our EOF the data before it was promised: the RESET, which only refuses the other direction, must not overtake
+	 * it. */
 	if (s->eof_sent && !s->eof_received)
 		mux_queue_in_order(mux, MUX_FRAME_RESET, s->id, payload, sizeof(payload));
 	else if (!s->eof_sent)

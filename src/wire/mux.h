@@ -11,9 +11,9 @@
  *   CREDIT   payload u32: the receiver of DATA has consumed that many bytes
  * MESSAGE, CREDIT and RESET go ahead of queued DATA (a RESET after the sender's EOF keeps its place).
  *
- * Stream ids: the host allocates odd ones, the box even ones, each side strictly rising, never reused. Which id means what is said
- * by the control message that names it (wire/messages.h); both ends then call mux_stream_open with that id. Frames for a stream that was
- * already closed here are dropped; frames for an id never opened are a protocol error, which ends the pipe.
+ * Stream ids: the host allocates odd ones, the box even ones, each side strictly rising, never reused. Which id means what is
+ * said by the control message that names it (wire/messages.h); both ends then call mux_stream_open with that id. Frames for a
+ * stream that was already closed here are dropped; frames for an id never opened are a protocol error, which ends the pipe.
  *
  * Both ends treat the other as hostile: every ceiling below holds against any sequence of bytes.
  */
@@ -48,8 +48,8 @@ struct mux_stream;
 struct mux_ops {
 	/* A control message. `body` is valid during the call. Return -1 (with err) to end the pipe with a protocol error. */
 	int (*on_message)(void *ctx, uint16_t type, const uint8_t *body, size_t len, struct err *err);
-	/* The pipe is over: err->code is ERR_CLOSED at a clean end, ERR_PROTOCOL or ERR_SYSTEM else. Called once; all streams have had
-	 * on_reset before. The mux may be freed from inside. */
+	/* The pipe is over: err->code is ERR_CLOSED at a clean end, ERR_PROTOCOL or ERR_SYSTEM else. Called once; all streams
+	 * have had on_reset before. The mux may be freed from inside. */
 	void (*on_closed)(void *ctx, const struct err *err);
 };
 
@@ -63,11 +63,11 @@ struct mux_stream_ops {
 	void (*on_writable)(void *ctx);
 };
 
-/* rfd and wfd may be the same descriptor; both become non-blocking and are owned (closed by mux_free). Never NULL: what is wrong with the
- * descriptors arrives as on_closed. */
+/* rfd and wfd may be the same descriptor; both become non-blocking and are owned (closed by mux_free). Never NULL: what is
+ * wrong with the descriptors arrives as on_closed. */
 struct mux *mux_new(struct loop *loop, int rfd, int wfd, enum mux_side side, const struct mux_ops *ops, void *ctx);
-/* Accepts NULL; no callbacks are made. What is queued is written as far as the descriptor takes it at once. Free the users of streams
- * (pumps) before: their handles end here. */
+/* Accepts NULL; no callbacks are made. What is queued is written as far as the descriptor takes it at once. Free the users of
+ * streams (pumps) before: their handles end here. */
 void mux_free(struct mux *mux);
 
 /* Queues a control message; it is written when the callbacks at hand are through. 0 or -1 (ERR_LIMIT, ERR_CLOSED). */
@@ -75,24 +75,24 @@ int mux_send(struct mux *mux, uint16_t type, const void *body, size_t len, struc
 
 /* A fresh id of our side. */
 uint32_t mux_stream_allocate(struct mux *mux);
-/* Declares a stream as open: for our own id right after allocation, for the peer's id while handling the message that names it. The id is
- * checked for side, order and number (-> NULL + err, ERR_PROTOCOL or ERR_LIMIT). With ERR_LIMIT the peer's stream was refused by a RESET
- * (MUX_RESET_LIMIT), and the pipe may go on. To refuse a stream for another reason, open it and close it: an id that was named but never
- * opened would make the peer's first data a protocol error. */
+/* Declares a stream as open: for our own id right after allocation, for the peer's id while handling the message that names it.
+ * The id is checked for side, order and number (-> NULL + err, ERR_PROTOCOL or ERR_LIMIT). With ERR_LIMIT the peer's stream was
+ * refused by a RESET (MUX_RESET_LIMIT), and the pipe may go on. To refuse a stream for another reason, open it and close it: an
+ * id that was named but never opened would make the peer's first data a protocol error. */
 struct mux_stream *mux_stream_open(struct mux *mux, uint32_t id, const struct mux_stream_ops *ops, void *ctx, struct err *err);
 uint32_t mux_stream_id(const struct mux_stream *s);
 /* How many bytes mux_stream_write would take now: 0 when credit or the output queue is exhausted. */
 size_t mux_stream_room(const struct mux_stream *s);
 /* Takes up to len bytes, bounded by room; returns how many. */
 size_t mux_stream_write(struct mux_stream *s, const void *data, size_t len);
-/* The same without a copy: where to put up to *ret_len bytes, or NULL when there is no room; then mux_stream_commit with what was put there
- * (0 is fine). Nothing else may be called on the mux in between. */
+/* The same without a copy: where to put up to *ret_len bytes, or NULL when there is no room; then mux_stream_commit with what
+ * was put there (0 is fine). Nothing else may be called on the mux in between. */
 void *mux_stream_reserve(struct mux_stream *s, size_t *ret_len);
 void mux_stream_commit(struct mux_stream *s, size_t len);
 void mux_stream_eof(struct mux_stream *s);
 void mux_stream_consumed(struct mux_stream *s, size_t len);
-/* Sends RESET (unless both directions already saw EOF) and forgets the stream; no callback is made. A RESET overtakes queued data,
- * except after mux_stream_eof: then the peer gets all data and the EOF first. */
+/* Sends RESET (unless both directions already saw EOF) and forgets the stream; no callback is made. A RESET overtakes queued
+ * data, except after mux_stream_eof: then the peer gets all data and the EOF first. */
 void mux_stream_close(struct mux_stream *s, uint32_t reason);
 /* True when EOF went both ways: the stream can be closed without RESET. */
 bool mux_stream_ended(const struct mux_stream *s);

@@ -16,8 +16,8 @@
 #define PENDING_KEEP (64u * 1024u) /* a larger buffer is given back once it is empty */
 
 /*
- * "in" is stream → wfd, "out" is rfd → stream. A direction is over when nothing will move on it any more; both over, or `aborted`, means
- * done. on_done is always called from the loop, never from inside a call of the owner.
+ * "in" is stream → wfd, "out" is rfd → stream. A direction is over when nothing will move on it any more; both over, or
+ * `aborted`, means done. on_done is always called from the loop, never from inside a call of the owner.
  */
 struct pump {
 	struct loop *loop;
@@ -113,7 +113,8 @@ static void finish_in(struct pump *p)
 	}
 }
 
-/* A write failed: this direction ends, with what was meant for it. The other goes on, for what the descriptor still has to say. */
+/* A write failed: this direction ends, with what was meant for it. The other goes on, for what the descriptor still has to
+ * say. */
 static void fail_in(struct pump *p, int error)
 {
 	struct err err;
@@ -159,7 +160,8 @@ static void write_pending(struct pump *p)
 		finish_in(p);
 }
 
-/* Moves the unwritten rest to the front only when the buffer would not hold the new bytes otherwise: the credit guarantees that they fit. */
+/* Moves the unwritten rest to the front only when the buffer would not hold the new bytes otherwise: the credit guarantees that
+ * they fit. */
 static int keep(struct pump *p, const uint8_t *data, size_t len)
 {
 	if (p->pending.len + len > p->pending.max) {
@@ -273,7 +275,8 @@ static void on_reset(void *ctx, uint32_t reason)
 	if (!p->in_over)
 		write_pending(p);
 	if (!p->in_over && !p->remote_eof) {
-		/* Cut off before its end: what is still unwritten is lost, waiting for a slow reader would not make it whole. */
+		/* Cut off before its end: what is still unwritten is lost, waiting for a slow reader would not make it
+		 * whole. */
 		remember_failure(p, &err);
 		p->aborted = true;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pipe's bytes, as a hostile other end writes them. The first byte chooses: a side of the multiplexer, which gets the rest through a
- * socketpair and behaves like a real end (opens what is announced, echoes data, sends replies), or the decoders of all control messages.
+ * The pipe's bytes, as a hostile other end writes them. The first byte chooses: a side of the multiplexer, which gets the rest
+ * through a socketpair and behaves like a real end (opens what is announced, echoes data, sends replies), or the decoders of
+ * all control messages.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -65,7 +65,7 @@ static const char *check_labels(struct hostname *name)
 			return why;
 		name->labels++;
 		if (label[len] == '\0')
-			return is_number(label, len) ? "it ends in a number, which some programs would read as an IP address" : NULL;
+			return is_number(label, len) ? "it ends in a number, which some programs read as an IP address" : NULL;
 		label += len + 1;
 	}
 }

@@ -59,7 +59,8 @@ static int make_plan(const struct child_spec *spec, struct plan *plan, struct er
 			plan->fds[at] = plan->fds[at - 1];
 		plan->fds[at] = f;
 		if (f.fd < 0 || f.as < 0 || (at + 1 < plan->n_fds && plan->fds[at + 1].as == f.as))
-			return err_set(err, ERR_USAGE, "descriptor number %d of %s is given twice or not at all", f.as, spec->path);
+			return err_set(err, ERR_USAGE, "descriptor number %d of %s is given twice or not at all", f.as,
+				       spec->path);
 		if (f.as >= plan->above)
 			plan->above = f.as + 1;
 	}
@@ -273,7 +274,8 @@ char *child_find_program(const char *name, struct err *err)
 		cleanup_free char *path = path_join(chosen, name);
 		if (chosen[0] == '/' && is_program(path))
 			return mem_steal(&path);
-		err_set(err, ERR_NOT_FOUND, "%s is not a program; BULKHEAD_LIBEXEC must name the folder (absolute) that holds it", path);
+		err_set(err, ERR_NOT_FOUND, "%s is not a program; BULKHEAD_LIBEXEC must name the folder (absolute) that holds it",
+			path);
 		return NULL;
 	}
 	cleanup_free char *folder = own_folder();
@@ -283,7 +285,8 @@ char *child_find_program(const char *name, struct err *err)
 	cleanup_free char *installed = path_join(BULKHEAD_LIBEXEC_DIR, name);
 	if (is_program(installed))
 		return mem_steal(&installed);
-	err_set(err, ERR_NOT_FOUND, "the program %s is neither beside this one (%s) nor in %s; reinstall, or set BULKHEAD_LIBEXEC to its folder",
+	err_set(err, ERR_NOT_FOUND,
+		"the program %s is neither beside this one (%s) nor in %s; reinstall, or set BULKHEAD_LIBEXEC to its folder",
 		name, beside, BULKHEAD_LIBEXEC_DIR);
 	return NULL;
 }

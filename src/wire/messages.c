@@ -84,7 +84,8 @@ static bool put_literals(struct buf *out, const struct wire_config *m)
 	if (m->n_literals > WIRE_LITERALS_MAX || buf_put_u16(out, m->n_literals) < 0)
 		return false;
 	for (uint16_t i = 0; i < m->n_literals; i++)
-		if (m->literals[i].port == 0 || !put_address(out, &m->literals[i].address) || buf_put_u16(out, m->literals[i].port) < 0)
+		if (m->literals[i].port == 0 || !put_address(out, &m->literals[i].address)
+		    || buf_put_u16(out, m->literals[i].port) < 0)
 			return false;
 	return true;
 }
@@ -302,7 +303,8 @@ static bool is_signal(uint32_t signal)
 int wire_signal_encode(struct buf *out, const struct wire_signal *m)
 {
 	size_t before = out->len;
-	return finish(out, before, is_signal(m->signal) && buf_put_u32(out, m->execution) == 0 && buf_put_u32(out, m->signal) == 0);
+	return finish(out, before, is_signal(m->signal) && buf_put_u32(out, m->execution) == 0
+				   && buf_put_u32(out, m->signal) == 0);
 }
 
 int wire_signal_decode(const void *p, size_t n, struct wire_signal *ret, struct err *err)

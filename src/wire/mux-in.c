@@ -22,8 +22,8 @@ static uint32_t load_u32(const uint8_t *p)
 
 static int refuse(struct err *err, const struct frame *f, const char *why)
 {
-	return err_set(err, ERR_PROTOCOL, "the other side of the pipe broke the protocol: frame type %u, stream %u, length %u: %s",
-		       f->type, f->stream, f->length, why);
+	return err_set(err, ERR_PROTOCOL,
+		       "the other side of the pipe broke the protocol: frame type %u, stream %u, length %u: %s", f->type, f->stream, f->length, why);
 }
 
 static bool length_is_valid(const struct frame *f)
@@ -164,7 +164,7 @@ static int read_some(struct mux *mux, struct err *err)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n == 0 && mux->in_len > 0)
-		return err_set(err, ERR_PROTOCOL, "the pipe between host and box ended inside a frame: the other side was cut off");
+		return err_set(err, ERR_PROTOCOL, "the pipe between host and box ended inside a frame: its other side was cut");
 	if (n == 0 || errno == ECONNRESET || errno == EPIPE)
 		return err_set(err, ERR_CLOSED, "the other side closed the pipe between host and box");
 	return err_sys(err, errno, "cannot read from the pipe between host and box");

@@ -77,6 +77,11 @@ struct mux {
 };
 
 static inline bool mux_is_over(const struct mux *mux) { return mux->freed || mux->over || mux->failed; }
+static inline void mux_store_u32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (24 - 8 * i));
+}
 static inline enum mux_side mux_opener(uint32_t id) { return id & 1 ? MUX_HOST : MUX_BOX; }
 
 /* mux.c */
@@ -96,9 +101,10 @@ void mux_on_readable(struct mux *mux);
 void mux_drain_and_end(struct mux *mux);
 
 /* mux-out.c */
-int mux_queue_control(struct mux *mux, enum mux_frame type, uint32_t stream, const void *a, size_t a_len, const void *b, size_t b_len,
-		      struct err *err);
-void mux_queue_u32(struct mux *mux, enum mux_frame type, uint32_t stream, uint32_t value); /* RESET, CREDIT; failure ends the pipe */
+int mux_queue_control(struct mux *mux, enum mux_frame type, uint32_t stream, const void *a, size_t a_len, const void *b,
+		      size_t b_len, struct err *err);
+/* RESET, CREDIT; a failure ends the pipe. */
+void mux_queue_u32(struct mux *mux, enum mux_frame type, uint32_t stream, uint32_t value);
 /* In order with the data of the stream: EOF, or RESET after it. */
 void mux_queue_in_order(struct mux *mux, enum mux_frame type, uint32_t stream, const void *payload, size_t len);
 void mux_schedule_flush(struct mux *mux);

@@ -20,10 +20,8 @@ static void store_header(uint8_t *p, enum mux_frame type, uint32_t stream, size_
 {
 	p[0] = (uint8_t)type;
 	p[1] = p[2] = p[3] = 0;
-	for (int i = 0; i < 4; i++) {
-		p[4 + i] = (uint8_t)(stream >> (24 - 8 * i));
-		p[8 + i] = (uint8_t)(length >> (24 - 8 * i));
-	}
+	mux_store_u32(p + 4, stream);
+	mux_store_u32(p + 8, (uint32_t)length);
 }
 
 static size_t control_waiting(const struct mux *mux)
@@ -33,15 +31,15 @@ static size_t control_waiting(const struct mux *mux)
 
 /* the control queue */
 
-int mux_queue_control(struct mux *mux, enum mux_frame type, uint32_t stream, const void *a, size_t a_len, const void *b, size_t b_len,
-		      struct err *err)
+int mux_queue_control(struct mux *mux, enum mux_frame type, uint32_t stream, const void *a, size_t a_len, const void *b,
+		      size_t b_len, struct err *err)
 {
 	uint8_t header[MUX_HEADER_SIZE];
 	size_t total = sizeof(header) + a_len + b_len;
 	if (mux->write_is_dead)
 		return err_set(err, ERR_CLOSED, "the other side stopped reading from the pipe between host and box");
 	if (control_waiting(mux) + total > MUX_QUEUE_MAX)
-		return err_set(err, ERR_LIMIT, "%zu bytes of control messages wait already: the other side of the pipe doesn't read",
+		return err_set(err, ERR_LIMIT, "%zu bytes of control messages wait: the other side of the pipe doesn't read",
 			       control_waiting(mux));
 	if (mux->control_head > mux->control.len / 2) {
 		buf_consume(&mux->control, mux->control_head);
@@ -63,7 +61,8 @@ int mux_queue_control(struct mux *mux, enum mux_frame type, uint32_t stream, con
 
 void mux_queue_u32(struct mux *mux, enum mux_frame type, uint32_t stream, uint32_t value)
 {
-	const uint8_t payload[4] = { (uint8_t)(value >> 24), (uint8_t)(value >> 16), (uint8_t)(value >> 8), (uint8_t)value };
+	uint8_t payload[4];
+	mux_store_u32(payload, value);
 	struct err err;
 	if (mux_is_over(mux) || mux->write_is_dead)
 		return;

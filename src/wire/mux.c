@@ -162,7 +162,8 @@ int mux_send(struct mux *mux, uint16_t type, const void *body, size_t len, struc
 	if (mux_is_over(mux))
 		return err_set(err, ERR_CLOSED, "the pipe between host and box is closed");
 	if (len > MUX_MESSAGE_MAX)
-		return err_set(err, ERR_LIMIT, "a control message of %zu bytes is larger than the pipe carries (%u)", len, MUX_MESSAGE_MAX);
+		return err_set(err, ERR_LIMIT, "a control message of %zu bytes is larger than the pipe carries (%u)", len,
+			       MUX_MESSAGE_MAX);
 	const uint8_t prefix[2] = { (uint8_t)(type >> 8), (uint8_t)type };
 	return mux_queue_control(mux, MUX_FRAME_MESSAGE, 0, prefix, sizeof(prefix), body, len, err);
 }
@@ -220,7 +221,8 @@ static int check_open(struct mux *mux, uint32_t id, struct err *err)
 		return err_set(err, ERR_PROTOCOL, "stream 0 can't be opened: it carries the control messages");
 	bool never_allocated = opener == mux->side && mux->next_id != 0 && id >= mux->next_id;
 	if (id <= mux->last_opened[opener] || never_allocated)
-		return err_set(err, ERR_PROTOCOL, "stream %u can't be opened: the number was used before, or isn't its opener's", id);
+		return err_set(err, ERR_PROTOCOL, "stream %u can't be opened: the number was used before or isn't its opener's",
+			       id);
 	if (mux->n_open[opener] < MUX_STREAMS_MAX)
 		return 0;
 	if (opener != mux->side) {
@@ -282,7 +284,8 @@ bool mux_stream_ended(const struct mux_stream *s)
 void mux_stream_close(struct mux_stream *s, uint32_t reason)
 {
 	struct mux *mux = s->mux;
-	const uint8_t payload[4] = { (uint8_t)(reason >> 24), (uint8_t)(reason >> 16), (uint8_t)(reason >> 8), (uint8_t)reason };
+	uint8_t payload[4];
+	mux_store_u32(payload, reason);
 	/* After our EOF the data before it was promised: the RESET, which only refuses the other direction, must not overtake
 	 * it. */
 	if (s->eof_sent && !s->eof_received)

@@ -401,8 +401,8 @@ static int prepare(int fd, bool *ret_is_socket, struct err *err)
 	return r < 0 ? err_sys(err, -r, "descriptor %d can't be joined with a stream", fd) : 0;
 }
 
-struct pump *pump_new(struct loop *loop, struct mux *mux, uint32_t stream_id, int rfd, int wfd, const struct pump_ops *ops, void *ctx,
-		      struct err *err)
+struct pump *pump_new(struct loop *loop, struct mux *mux, uint32_t stream_id, int rfd, int wfd, const struct pump_ops *ops,
+		      void *ctx, struct err *err)
 {
 	bool rfd_is_socket = false, wfd_is_socket = false;
 	if (prepare(rfd, &rfd_is_socket, err) < 0 || prepare(wfd, &wfd_is_socket, err) < 0)

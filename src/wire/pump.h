@@ -28,7 +28,8 @@ struct pump_ops {
  * once; with wfd = -1 arriving bytes are dropped and credited, and the peer's EOF isn't waited for.
  * Sockets are used with MSG_DONTWAIT, other descriptors become non-blocking: for a description shared with strangers (inherited
  * stdio) pass fd_dup_nonblock(). NULL + err on failure: then the descriptors stay the caller's. */
-struct pump *pump_new(struct loop *loop, struct mux *mux, uint32_t stream_id, int rfd, int wfd, const struct pump_ops *ops, void *ctx, struct err *err);
+struct pump *pump_new(struct loop *loop, struct mux *mux, uint32_t stream_id, int rfd, int wfd, const struct pump_ops *ops,
+		      void *ctx, struct err *err);
 void pump_free(struct pump *p); /* accepts NULL; closes fds and stream (RESET unless ended); before mux_free */
 /* Lets `len` more of the held bytes through (after a filter returned less). */
 void pump_release(struct pump *p, size_t len);

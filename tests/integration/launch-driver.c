@@ -114,7 +114,7 @@ static void on_ready(void *ctx, struct box *box, const struct err *failure)
 	d->io = loop_io_add(d->loop, box->pipe_fd, LOOP_READ, on_output, d);
 	d->end = loop_io_add(d->loop, box->pidfd, LOOP_READ, on_end, d);
 	if (d->hold) {
-		printf("PID %d\n", (int)box->pid);
+		printf("PID %d\nID %s\n", (int)box->pid, box->id);
 		fflush(stdout);
 	}
 	fd_write_full(box->pipe_fd, d->command, strlen(d->command));
@@ -166,11 +166,22 @@ static void defaults(struct driver *d)
 	d->loop = loop_new();
 }
 
+/* What a killed supervisor left, twice: the second time there is nothing. */
+static int reap(const char *id)
+{
+	struct err err = ERR_INIT;
+	unsigned first = 0, second = 0;
+	if (isolate_reap(id, false, &first, &err) < 0 || isolate_reap(id, true, &second, &err) < 0)
+		fail(&err);
+	printf("reaped %u then %u\n", first, second);
+	return 0;
+}
+
 static void parse(struct driver *d, int argc, char **argv)
 {
 	static const struct option options[] = { { "mount", 1, NULL, 'm' }, { "cpus", 1, NULL, 'c' }, { "memory", 1, NULL, 'M' }, { "pids", 1, NULL, 'p' },
 		{ "disk", 1, NULL, 'd' }, { "egress", 0, NULL, 'e' }, { "upper", 0, NULL, 'u' }, { "usage", 0, NULL, 'U' }, { "quiet", 0, NULL, 'q' },
-		{ "hold", 0, NULL, 'h' }, { NULL, 0, NULL, 0 } };
+		{ "hold", 0, NULL, 'h' }, { "reap", 1, NULL, 'r' }, { NULL, 0, NULL, 0 } };
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (o) {
 		case 'm': add_mount(d, optarg); break;
@@ -183,6 +194,7 @@ static void parse(struct driver *d, int argc, char **argv)
 		case 'U': d->usage = true; break;
 		case 'q': d->quiet = true; break;
 		case 'h': d->hold = true; break;
+		case 'r': exit(reap(optarg));
 		default: exit(2);
 		}
 	}

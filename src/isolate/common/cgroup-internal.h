@@ -26,6 +26,8 @@ struct cgroup_layout {
 
 /* Reads /proc/self/mountinfo and /proc/self/cgroup once. Never fails: version is CGROUP_NONE when there is nothing. */
 const struct cgroup_layout *cgroup_layout_get(void);
+/* The same from texts; free each base. */
+void cgroup_layout_parse(const char *mountinfo, const char *own, bool root, struct cgroup_layout *ret);
 /* v2: hands the controllers down from base to base/bulkhead; moves the processes of a delegated base aside first where they are in the way. */
 int cgroup_v2_delegate(const char *base, unsigned controllers, struct err *err);
 /* v2: which of our controllers a folder's file (cgroup.controllers, cgroup.subtree_control) names. */

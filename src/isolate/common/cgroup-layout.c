@@ -63,10 +63,10 @@ static const char *below_root(const char *own, const char *mount_root)
 	return NULL;
 }
 
-static char *choose_base(const char *point, const char *mount_root, const char *cgroup_text, unsigned bits)
+static char *choose_base(const char *point, const char *mount_root, const char *cgroup_text, unsigned bits, bool root)
 {
 	char own[512];
-	if (geteuid() == 0)
+	if (root)
 		return mem_strdup(point);
 	if (!own_path(cgroup_text, bits, own, sizeof(own)))
 		return NULL;
@@ -89,7 +89,7 @@ static void add_place(struct cgroup_layout *l, unsigned bits, char *base)
 }
 
 /* "36 35 98:0 /root /point opts … - type source superopts" */
-static void read_mounts(const char *text, const char *cgroup_text, const char *type, struct cgroup_layout *l)
+static void read_mounts(const char *text, const char *cgroup_text, const char *type, bool as_root, struct cgroup_layout *l)
 {
 	for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
 		char root[512], point[512], fs[32], super[256];
@@ -107,7 +107,7 @@ static void read_mounts(const char *text, const char *cgroup_text, const char *t
 			have |= l->places[i].controllers;
 		if (v2 ? l->n > 0 : (have & bits) != 0)
 			continue; /* a second mount of the same hierarchy */
-		char *base = choose_base(point, root, cgroup_text, bits);
+		char *base = choose_base(point, root, cgroup_text, bits, as_root);
 		if (v2 && base)
 			bits = cgroup_v2_controllers(base, "cgroup.controllers") | CGROUP_FREEZER | CGROUP_CPUACCT;
 		add_place(l, bits, base);
@@ -122,6 +122,22 @@ static unsigned limiting(const struct cgroup_layout *l)
 	return have & (CGROUP_CPU | CGROUP_MEMORY | CGROUP_PIDS);
 }
 
+void cgroup_layout_parse(const char *mountinfo, const char *own, bool root, struct cgroup_layout *ret)
+{
+	*ret = (struct cgroup_layout){ 0 };
+	read_mounts(mountinfo, own, "cgroup", root, ret);
+	if (limiting(ret)) {
+		ret->version = CGROUP_V1;
+		return;
+	}
+	for (size_t i = 0; i < ret->n; i++)
+		mem_free(ret->places[i].base);
+	*ret = (struct cgroup_layout){ 0 };
+	read_mounts(mountinfo, own, "cgroup2", root, ret);
+	if (ret->n > 0)
+		ret->version = CGROUP_V2;
+}
+
 static void find_layout(struct cgroup_layout *l)
 {
 	cleanup_free char *mounts = NULL, *own = NULL;
@@ -129,17 +145,7 @@ static void find_layout(struct cgroup_layout *l)
 	if (fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &mounts, &len, NULL) < 0 ||
 		fd_read_file_at(AT_FDCWD, "/proc/self/cgroup", 65536, &own, &len, NULL) < 0)
 		return;
-	read_mounts(mounts, own, "cgroup", l);
-	if (limiting(l)) {
-		l->version = CGROUP_V1;
-		return;
-	}
-	for (size_t i = 0; i < l->n; i++)
-		mem_free(l->places[i].base);
-	*l = (struct cgroup_layout){ 0 };
-	read_mounts(mounts, own, "cgroup2", l);
-	if (l->n > 0)
-		l->version = CGROUP_V2;
+	cgroup_layout_parse(mounts, own, geteuid() == 0, l);
 }
 
 const struct cgroup_layout *cgroup_layout_get(void)

@@ -340,7 +340,7 @@ static void send_signal(struct run *r, unsigned sig)
 static void test_signals_reach_the_group(void **state)
 {
 	struct harness *h = *state;
-	struct run r = RUN(h, &plain, "sh", "-c", "trap 'echo caught' TERM; echo ready; sleep 1000; exit 3"); /* the shell waits for the other */
+	struct run r = RUN(h, &plain, "sh", "-c", "trap 'echo caught' TERM; sh -c 'echo ready; exec sleep 1000'; exit 3"); /* the shell waits for the other */
 	harness_until(h, r.out->received >= 6);
 	send_signal(&r, SIGTERM);
 	assert_int_equal(WEXITSTATUS(run_finish(&r)), 3);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/inspect.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -51,22 +52,26 @@ static bool has_version(const uint8_t *p, size_t len)
 	return false;
 }
 
-/* Bytes that never occur in a request line of any dialect. */
-static bool is_binary(uint8_t c) { return c < 0x20 && !is_blank(c) && c != 0x0b && c != 0x0c; }
-
-static bool has_binary(const uint8_t *p, size_t len)
+/*
+ * Can no server of any dialect read a request line here, whatever follows? Bytes of a first word that is no method; or a NUL behind a word that is none
+ * of the methods. The answer for a line holds for every longer one: what was called raw once must never turn out to be HTTP.
+ */
+static bool is_hopeless(const uint8_t *line, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (is_binary(p[i]))
+	size_t word = 0;
+	while (word < len && !isspace(line[word])) {
+		if (line[word] < 0x20 || line[word] >= 0x7f)
 			return true;
-	return false;
+		word++;
+	}
+	return memchr(line, 0, len) && !starts_with_method(line, len);
 }
 
 static enum guess guess_line(const uint8_t *line, size_t len, bool shifted)
 {
 	if (has_version(line, len))
 		return len >= 14 && memcmp(line, "PRI * HTTP/2.0", 14) == 0 && !shifted ? GUESS_H2 : shifted ? GUESS_HTTP_OFF : GUESS_HTTP;
-	bool simple = len > 5 && memcmp(line, "GET ", 4) == 0 && (line[4] == '/' || strncasecmp((const char *)line + 4, "http:", 5) == 0);
+	bool simple = (len >= 5 && memcmp(line, "GET /", 5) == 0) || (len >= 9 && strncasecmp((const char *)line, "GET http:", 9) == 0);
 	return simple ? GUESS_OLD : GUESS_NO;
 }
 
@@ -84,13 +89,12 @@ static enum guess guess_http(const uint8_t *p, size_t len, bool eof)
 		return GUESS_NO;
 	const uint8_t *lf = memchr(line, '\n', left);
 	size_t line_len = lf ? (size_t)(lf - line) : left;
-	bool method = starts_with_method(line, line_len);
-	if (has_binary(line, line_len) && !method && !has_version(line, line_len))
+	if (is_hopeless(line, line_len))
 		return GUESS_NO;
 	if (lf || eof)
 		return guess_line(line, line_len, start > 0);
 	if (len >= HTTP1_HEAD_MAX)
-		return method || memchr(line, ' ', left) ? GUESS_HTTP : GUESS_NO;
+		return memchr(line, ' ', left) ? GUESS_HTTP : GUESS_NO;
 	return GUESS_OPEN;
 }
 

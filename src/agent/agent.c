@@ -227,8 +227,8 @@ int agent_run(const struct agent_options *options)
 	static const struct mux_ops ops = { .on_message = on_message, .on_closed = on_closed };
 	struct agent a = { .options = *options };
 	init_ignore_signals();
-	/* Programs in the box have our uid: not dumpable means that they can't ptrace us or reach the pipe through /proc/1/fd. It would only be their
-	 * own box that they break, but a broken agent can't say what happened. */
+	/* Programs in the box have our uid: not dumpable means that they can't ptrace us or reach the pipe through /proc/1/fd. It
+	 * would only be their own box that they break, but a broken agent can't say what happened. */
 	prctl(PR_SET_DUMPABLE, 0);
 	fd_set_cloexec(options->pipe_fd, true);
 	a.loop = loop_new();

@@ -180,7 +180,8 @@ static void on_datagrams(void *ctx, int fd, int ready)
 
 /* ---- life ---- */
 
-static int face_open(struct face *f, struct loop *loop, struct listeners *listeners, const struct ip *ip, uint16_t port, struct err *err)
+static int face_open(struct face *f, struct loop *loop, struct listeners *listeners, const struct ip *ip, uint16_t port,
+	struct err *err)
 {
 	char text[IP_TEXT_MAX];
 	int fd = listener_bind(ip, port, SOCK_DGRAM);
@@ -194,8 +195,8 @@ static int face_open(struct face *f, struct loop *loop, struct listeners *listen
 	return 0;
 }
 
-struct dns_server *dns_server_new(struct loop *loop, struct mux *mux, struct egress *egress, struct listeners *listeners, uint16_t port,
-	struct err *err)
+struct dns_server *dns_server_new(struct loop *loop, struct mux *mux, struct egress *egress, struct listeners *listeners,
+	uint16_t port, struct err *err)
 {
 	struct dns_server *s = mem_alloc(sizeof(*s));
 	s->egress = egress;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections of DNS over TCP (RFC 7766): a length, a message, and so on. One question of a connection is worked on at a time. When there are too many
- * connections, the one that has been silent for longest is reset.
+ * Connections of DNS over TCP (RFC 7766): a length, a message, and so on. One question of a connection is worked on at a
+ * time. When there are too many connections, the one that has been silent for longest is reset.
  */
 #pragma once
 

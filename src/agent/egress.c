@@ -116,8 +116,10 @@ static void flow_open(struct egress *e, int fd, struct wire_egress_open *m, stru
 	if (name)
 		name->connections++;
 	f->pump = pump_new(e->loop, e->mux, m->stream, fd, fd, &flow_ops, f, NULL);
-	if (!f->pump)
-		flow_remove(f);
+	if (f->pump)
+		return;
+	listener_reset(fd);
+	flow_remove(f);
 }
 
 static void on_name_connection(void *ctx, int fd)

@@ -173,7 +173,9 @@ static void on_stream_done(void *ctx, const struct err *err)
 }
 
 static const struct pump_ops stream_ops = { .on_done = on_stream_done };
-static const struct pump_ops terminal_ops = { .on_done = on_stream_done, .filter = note_line_end, .on_input_end = on_terminal_input_end };
+static const struct pump_ops terminal_ops = {
+	.on_done = on_stream_done, .filter = note_line_end, .on_input_end = on_terminal_input_end,
+};
 
 /* The two ends of the program's stdio. -1 where there is none. */
 struct stdio {
@@ -228,8 +230,8 @@ static int make_terminal(struct execution *e, const struct wire_exec *m, struct 
 	return 0;
 }
 
-/* Streams must be opened in the order of their numbers. The place of the lowest one above `last` in `ids`, the later place of two equal ones;
- * N_STREAMS when there is none. */
+/* Streams must be opened in the order of their numbers. The place of the lowest one above `last` in `ids`, the later place
+ * of two equal ones; N_STREAMS when there is none. */
 static unsigned next_stream(const uint32_t ids[N_STREAMS], uint32_t last)
 {
 	unsigned found = N_STREAMS;
@@ -243,11 +245,17 @@ static unsigned next_stream(const uint32_t ids[N_STREAMS], uint32_t last)
 static int open_stream(struct execution *e, unsigned which, const uint32_t ids[N_STREAMS], struct stdio *io, struct err *err)
 {
 	bool input = ids[which] == ids[STREAM_IN];
-	int wfd = input ? fd_steal(&io->ours[STREAM_IN]) : -1;
-	int rfd = which == STREAM_IN ? -1 : fd_steal(&io->ours[which]);
+	int wfd = input ? io->ours[STREAM_IN] : -1;
+	int rfd = which == STREAM_IN ? -1 : io->ours[which];
 	struct exec_stream *s = &e->streams[which];
-	s->pump = pump_new(e->table->loop, e->table->mux, ids[which], rfd, wfd, input && e->terminal >= 0 ? &terminal_ops : &stream_ops, s, err);
-	return s->pump ? 0 : -1;
+	const struct pump_ops *ops = input && e->terminal >= 0 ? &terminal_ops : &stream_ops;
+	s->pump = pump_new(e->table->loop, e->table->mux, ids[which], rfd, wfd, ops, s, err);
+	if (!s->pump)
+		return -1;
+	io->ours[which] = -1; /* the pump's now */
+	if (input)
+		io->ours[STREAM_IN] = -1;
+	return 0;
 }
 
 /* Opens every stream that the host named, with or without a descriptor behind it: the host may send on them already. */

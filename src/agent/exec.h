@@ -2,10 +2,11 @@
 /*
  * Executions: the programs that the host asked for, their streams and their end.
  *
- * What the host may rely on: EXEC_STARTED comes once for each EXEC. When its error is 0, EXEC_EXITED follows once, as soon as the program has
- * ended. Every byte that it had written to stdout and stderr by then arrives before the EOF of these streams, and that EOF
- * comes even if a background child keeps them open: an execution ends with its own program. When the error isn't 0, nothing ran and
- * the streams end empty or are reset. The stream of stdin is reset when the program ends or closes its end.
+ * What the host may rely on: EXEC_STARTED comes once for each EXEC. When its error is 0, EXEC_EXITED follows once, as soon
+ * as the program has ended. Every byte that it had written to stdout and stderr by then arrives before the EOF of these
+ * streams, and that EOF comes even if a background child keeps them open: an execution ends with its own program. When the
+ * error isn't 0, nothing ran and the streams end empty or are reset. The stream of stdin is reset when the program ends or
+ * closes its end.
  */
 #pragma once
 
@@ -26,7 +27,8 @@ struct exec_table *exec_table_new(struct loop *loop, struct mux *mux);
 struct exec_table *exec_table_free(struct exec_table *t); /* accepts NULL; returns NULL. Processes are left alone */
 void exec_table_set_max(struct exec_table *t, uint32_t max);
 
-/* What the box can't do is reported to the host as EXEC_STARTED with an errno. -1 only when the host broke the protocol or the pipe is over. */
+/* What the box can't do is reported to the host as EXEC_STARTED with an errno. -1 only when the host broke the protocol or
+ * the pipe is over. */
 int exec_start(struct exec_table *t, const struct wire_exec *m, struct err *err);
 void exec_signal(struct exec_table *t, const struct wire_signal *m);  /* an execution that is gone is no error: they cross on the way */
 void exec_resize(struct exec_table *t, const struct wire_resize *m);

@@ -20,8 +20,9 @@ struct reaper *reaper_free(struct reaper *r); /* accepts NULL; returns NULL */
 /* Collects what has ended; true when no child at all is left then. */
 bool reaper_collect(struct reaper *r);
 
-/* No signal may end or stop the agent, and programs in the box can send any. The kernel keeps them from a pid 1 without handlers;
- * what is left is SIGPIPE, which is an error code here. */
+/* No signal may end or stop the agent, and programs in the box can send any. The kernel keeps them from a pid 1 without
+ * handlers; what is left is SIGPIPE, which is an error code here. */
 void init_ignore_signals(void);
-/* SIGKILL to every process in the box. Outside a box (not pid 1: tests) nothing, since there "every process" is the machine's. */
+/* SIGKILL to every process in the box. Outside a box (not pid 1: tests) nothing, since there "every process" is the
+ * machine's. */
 void init_kill_all(void);

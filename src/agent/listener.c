@@ -83,7 +83,8 @@ static void on_resume(void *ctx)
 		loop_io_set(l->io, LOOP_READ);
 }
 
-/* No descriptor left for a connection: gives it the spare one for the moment it takes to reset it. False when even that failed. */
+/* No descriptor left for a connection: gives it the spare one for the moment it takes to reset it. False when even that
+ * failed. */
 static bool accept_to_reset(struct listener *l)
 {
 	struct listeners *all = l->all;

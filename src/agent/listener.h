@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listening TCP sockets on the box's loopback, many of them, that survive the exhaustion of descriptors: whoever connects then is reset, and the loop
- * doesn't spin on a socket that can't be accepted from.
+ * Listening TCP sockets on the box's loopback, many of them, that survive the exhaustion of descriptors: whoever connects
+ * then is reset, and the loop doesn't spin on a socket that can't be accepted from.
  */
 #pragma once
 
@@ -14,7 +14,8 @@
 struct listeners; /* what they share */
 struct listener;
 
-/* `fd` is a fresh connection: non-blocking, close-on-exec, TCP_NODELAY; the callee owns it. The callee may close listeners, this one included. */
+/* `fd` is a fresh connection: non-blocking, close-on-exec, TCP_NODELAY; the callee owns it. The callee may close listeners,
+ * this one included. */
 typedef void (*listener_fn)(void *ctx, int fd);
 
 struct listeners *listeners_new(struct loop *loop);

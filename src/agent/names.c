@@ -45,7 +45,8 @@ static unsigned index_of(const struct ip *ip)
 
 /* ---- the table ---- */
 
-/* FNV-1a. A program in the box could pick names that collide, and only slows its own lookups by that: at most NAMES_MAX steps. */
+/* FNV-1a. A program in the box could pick names that collide, and only slows its own lookups by that: at most NAMES_MAX
+ * steps. */
 static unsigned bucket_of(const struct hostname *host)
 {
 	uint32_t h = 2166136261u;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of names and their synthetic addresses (wire/capture.h), both ways. Bounded: when it is full the name that was not asked for the longest
- * makes room, but never one with a live connection, and never one whose address a program may still remember.
+ * The table of names and their synthetic addresses (wire/capture.h), both ways. Bounded: when it is full the name that was
+ * not asked for the longest makes room, but never one with a live connection, and never one whose address a program may
+ * still remember.
  */
 #pragma once
 
@@ -10,7 +11,8 @@
 #include "base/addr.h"
 
 #define NAMES_MAX 4096u
-#define NAMES_REMEMBERED_NS (60ULL * 1000000000ULL) /* for so long after its last answer a name keeps its addresses: a multiple of the answer's life */
+/* For so long after its last answer a name keeps its addresses: a multiple of the answer's life. */
+#define NAMES_REMEMBERED_NS (60ULL * 1000000000ULL)
 
 struct name {
 	struct hostname host;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a name to its synthetic addresses: asks the host, once for all who ask for the same name meanwhile, and publishes what is allowed.
+ * From a name to its synthetic addresses: asks the host, once for all who ask for the same name meanwhile, and publishes
+ * what is allowed.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DNS messages, as far as a server needs them that answers one question with addresses or one name (RFC 1035, 6891). The queries come from
- * untrusted programs. Strict: exactly one question, no compression pointers in a query, labels of 1-63 bytes, names of at most 255 bytes,
- * nothing after the last record. No I/O, no allocation.
+ * DNS messages, as far as a server needs them that answers one question with addresses or one name (RFC 1035, 6891). The
+ * queries come from untrusted programs. Strict: exactly one question, no compression pointers in a query, labels of 1-63
+ * bytes, names of at most 255 bytes, nothing after the last record. No I/O, no allocation.
  */
 #pragma once
 
@@ -69,8 +69,8 @@ struct dns_reply {
 	uint32_t ttl;
 };
 
-/* Writes the answer to `q` into out. Records that don't fit into `room` are left out and TC is set. `room` is at least DNS_UDP_CLASSIC_MAX:
- * header, question and OPT always fit. Returns the length. */
+/* Writes the answer to `q` into out. Records that don't fit into `room` are left out and TC is set. `room` is at least
+ * DNS_UDP_CLASSIC_MAX: header, question and OPT always fit. Returns the length. */
 size_t dns_reply_build(const struct dns_query *q, const struct dns_reply *r, uint8_t *out, size_t room);
 
 /* The ceiling for an answer to `q` over UDP. */

@@ -51,7 +51,8 @@ struct harness {
 
 /* Starts an agent and waits for its HELLO. */
 struct harness *harness_start(void);
-/* The same as pid 1 of a pid namespace, or NULL when that can't be had here. h->agent is a stand-in that ends with the agent's status. */
+/* The same as pid 1 of a pid namespace, or NULL when that can't be had here. h->agent is a stand-in that ends with the
+ * agent's status. */
 struct harness *harness_start_as_init(void);
 /* SHUTDOWN, waits for the agent's end; checks that it ended well. */
 void harness_stop(struct harness *h);

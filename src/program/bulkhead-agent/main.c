@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bulkhead-agent: pid 1 of a box. Takes no arguments and no environment; it finds its pipe on a descriptor that the launcher has put there, and was
- * confined by the launcher before its first instruction.
+ * bulkhead-agent: pid 1 of a box. Takes no arguments and no environment; it finds its pipe on a descriptor that the launcher
+ * has put there, and was confined by the launcher before its first instruction.
  */
 #include "agent/agent.h"
 #include "isolate/launch.h"

@@ -144,6 +144,31 @@ static void test_cut_off(void **state)
 	close_pair(&p);
 }
 
+/* Last words are heard although the one who said them left a message of ours unread. */
+static void test_last_words(void **state)
+{
+	(void)state;
+	struct pair p = make_pair();
+	struct launch_message m;
+	struct buf body;
+	struct err err = ERR_INIT;
+	buf_init(&body, 64);
+	buf_put_u32(&body, 7);
+	assert_int_equal(launch_send(p.a, &body, NULL, 0, &err), 0);
+	assert_int_equal(launch_send(p.b, &body, NULL, 0, &err), 0);
+	fd_close(&p.b);
+	launch_message_init(&m);
+	assert_int_equal(launch_receive(p.a, &m, &err), 1);
+	assert_int_equal(m.body.len, 4);
+	launch_message_done(&m);
+	launch_message_init(&m);
+	assert_int_equal(launch_receive(p.a, &m, &err), -1);
+	assert_int_equal(err.code, ERR_CLOSED);
+	launch_message_done(&m);
+	buf_free(&body);
+	close_pair(&p);
+}
+
 static void test_failed_round_trip(void **state)
 {
 	(void)state;
@@ -175,6 +200,7 @@ int main(void)
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_more_than_announced),
 		cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_last_words),
 		cmocka_unit_test(test_failed_round_trip),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,10 +67,16 @@ int launch_receive(int sock, struct launch_message *m, struct err *err)
 	size_t room = m->begun ? 1 : LAUNCH_MESSAGE_MAX + FRAME_SIZE;
 	size_t n_fds = LAUNCH_FDS_MAX - m->n_fds < FD_PASS_MAX ? LAUNCH_FDS_MAX - m->n_fds : FD_PASS_MAX;
 	static uint8_t data[LAUNCH_MESSAGE_MAX + FRAME_SIZE]; /* one thread; only touched as far as bytes came */
-	ssize_t n = fd_recv(sock, data, room, m->fds + m->n_fds, &n_fds);
+	size_t got = n_fds;
+	ssize_t n = fd_recv(sock, data, room, m->fds + m->n_fds, &got);
+	if (n == -ECONNRESET) {
+		/* The other side ended without reading something of ours. That is said once, in front of what it had sent before. */
+		got = n_fds;
+		n = fd_recv(sock, data, room, m->fds + m->n_fds, &got);
+	}
 	int r = 0;
 	if (n > 0) {
-		m->n_fds += n_fds;
+		m->n_fds += got;
 		if (!m->begun)
 			r = begin(m, data, (size_t)n, err);
 	} else if (n == 0) {

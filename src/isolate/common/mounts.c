@@ -57,8 +57,8 @@ static int id_map_error(int sys, int fd, struct err *err)
 	fstatfs(fd, &fs);
 	if (sys == EINVAL || sys == EOPNOTSUPP)
 		return err_set(err, ERR_UNSUPPORTED, "the file system (%s) can't be id-mapped by this kernel, so its files can't be shown to the sandbox under "
-			"its own user id; copy the folder to another file system (ext4, xfs, btrfs; tmpfs from Linux 6.3), or run bulkhead as the "
-			"folder's owner instead of root", fs_name((long)fs.f_type));
+			"its own user id; use mode copy, put the folder on another file system (ext4, xfs, btrfs; tmpfs from Linux 6.3), or run "
+			"bulkhead as the folder's owner instead of root", fs_name((long)fs.f_type));
 	return err_sys(err, sys, "can't id-map a mount");
 }
 

@@ -258,7 +258,7 @@ size_t probe_features(struct probe_row rows[PROBE_ROWS_MAX])
 	do_row(&rows[n++], "fresh /proc", PROBE_REQUIRED, do_proc, "mountable in a pid namespace");
 	do_row(&rows[n++], root ? "overlay" : "overlay in a user namespace", PROBE_REQUIRED, do_overlay, "with marks on deleted folders");
 	if (root)
-		do_row(&rows[n++], "id-mapped mounts", PROBE_REQUIRED, do_idmap, "on the file system of /");
+		do_row(&rows[n++], "id-mapped mounts", PROBE_WANTED, do_idmap, "on the file system of /");
 	do_row(&rows[n++], "system call filter", PROBE_REQUIRED, do_seccomp, "with notifications");
 	do_row(&rows[n++], "openat2", PROBE_REQUIRED, do_openat2, "usable");
 	do_row(&rows[n++], "clone3 and pidfd", PROBE_REQUIRED, do_clone3, "usable");

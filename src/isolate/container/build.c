@@ -234,7 +234,7 @@ static int build_box(struct launch *l, struct launch_message *request, struct er
 	if (prepared < 0)
 		shutdown(sync, SHUT_WR); /* the clone gives up when it comes to need what isn't there; unless it has failed by itself before */
 	int r = read_report(sync, &report, err);
-	if (prepared < 0 && beside.code != ERR_CLOSED && beside.sys != EPIPE) {
+	if (prepared < 0 && beside.code != ERR_CLOSED && beside.sys != EPIPE && beside.sys != ECONNRESET) {
 		launch_message_done(&report);
 		if (err)
 			*err = beside;

@@ -32,6 +32,7 @@ struct build {
 	int tasks_fd[CGROUP_PARTS_MAX];   /* cgroup v1: where to write "0" */
 	size_t n_tasks;
 	int clones[SPEC_MOUNTS_MAX];      /* detached copies of the sources */
+	bool plain_copy[SPEC_MOUNTS_MAX]; /* the source can't be id-mapped */
 	int agent_fd;
 	int disk_fd;                      /* root of the one writable file system */
 	int root_fd;                      /* root of the view */

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "isolate/common/copy-tree.h"
 #include "isolate/common/mounts.h"
 #include "isolate/container/build.h"
 
@@ -43,6 +44,11 @@ static int clone_source(struct build *b, size_t i, struct err *err)
 	if (fd < 0)
 		return -1;
 	int clone = mount_clone(fd, "", m->mode != MOUNT_COPY, attrs, b->map_userns[i], err);
+	if (clone < 0 && m->mode == MOUNT_COPY && b->map_userns[i] >= 0 && err && err->code == ERR_UNSUPPORTED) {
+		/* Can't be id-mapped: the same copy on write, over a plain copy that counts against the disk limit. */
+		b->plain_copy[i] = true;
+		clone = mount_clone(fd, "", false, attrs, -1, err);
+	}
 	if (clone < 0 && err && err->sys == EINVAL && m->mode == MOUNT_COPY)
 		return err_set(err, ERR_UNSUPPORTED, "the folder for %s has other file systems mounted inside it, which a copy can't show; "
 			"name a folder without mounts, or use mode ro or rw", m->target);
@@ -121,6 +127,23 @@ static int open_place(struct build *b, const struct spec_mount *m, struct err *e
 	return dir_fd < 0 ? err_sys(err, -dir_fd, "can't open the box's root folder") : fd_steal(&dir_fd);
 }
 
+/* Puts a copy with the box's ids in the place of the original, which then isn't needed any more. */
+static int replace_by_copy(struct build *b, size_t i, const char *path, struct err *err)
+{
+	const struct spec_mount *m = &b->spec.mounts[i];
+	struct id_map uids, gids;
+	id_map_for_owner(&uids, m->owner_uid, b->spec.host_id_base);
+	id_map_for_owner(&gids, m->owner_gid, b->spec.host_id_base);
+	cleanup_fd int target = path_open_beneath(b->disk_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (target < 0)
+		return err_sys(err, -target, "can't open the folder of a copy");
+	if (copy_tree(b->clones[i], target, &uids, &gids, err) < 0)
+		return -1;
+	fd_close(&b->clones[i]);
+	b->clones[i] = mount_clone(b->disk_fd, path, false, MOUNT_SAFE_RO, -1, err);
+	return b->clones[i] < 0 ? -1 : 0;
+}
+
 /* The merged root folder has the attributes of the upper one: the original's. */
 static int create_upper(struct build *b, int upper_parent, const char *name, int lower_fd, struct err *err)
 {
@@ -152,11 +175,11 @@ static int add_copy(struct build *b, size_t i, int place, struct err *err)
 	snprintf(name, sizeof(name), "%zu", i);
 	snprintf(path, sizeof(path), "lower/%s", name);
 	cleanup_fd int up = path_open_beneath(b->disk_fd, "up", O_RDONLY | O_DIRECTORY, 0);
-	if (up < 0 || create_upper(b, up, name, b->clones[i], err) < 0)
-		return up < 0 ? err_sys(err, -up, "can't open the box's upper folder") : -1;
-	if (mkdirat(b->disk_fd, path, 0700) < 0 || (snprintf(path, sizeof(path), "work/%s", name), mkdirat(b->disk_fd, path, 0700)) < 0)
+	cleanup_fd int work = path_open_beneath(b->disk_fd, "work", O_RDONLY | O_DIRECTORY, 0);
+	if (up < 0 || work < 0 || mkdirat(work, name, 0700) < 0 || mkdirat(b->disk_fd, path, 0700) < 0)
 		return err_sys(err, errno, "can't create the folders of a copy");
-	snprintf(path, sizeof(path), "lower/%s", name);
+	if ((b->plain_copy[i] && replace_by_copy(b, i, path, err) < 0) || create_upper(b, up, name, b->clones[i], err) < 0)
+		return -1;
 	if (mount_attach(b->clones[i], b->disk_fd, path, err) < 0) /* 0700 and ours alone so far */
 		return -1;
 	cleanup_fd int fd = mount_overlay(b, i, err);

@@ -28,6 +28,8 @@ struct part {
 
 struct gate_link;
 struct denial_log;
+struct files_log;
+struct changes;
 struct limit_watch;
 
 struct execution {
@@ -75,6 +77,7 @@ struct sandbox {
 	struct mux *mux;
 	struct notify *notify;
 	struct denial_log *denials;
+	struct files_log *files;      /* changes that wait for the record */
 	struct limit_watch *limits;
 	struct execution *executions;
 	uint32_t next_execution;
@@ -82,7 +85,7 @@ struct sandbox {
 	struct {
 		struct loop_timer *deadline; /* of the present stage */
 		bool stepping;               /* a step is already queued */
-		bool killed, pipe_done, gate_done, collected, recorded, timed_out;
+		bool killed, pipe_done, gate_done, collected, removed, recorded, timed_out;
 		uint64_t began_ns, kill_ns, collect_ns;
 	} ending;
 	bool got_hello, got_probe, got_start_record;
@@ -128,6 +131,11 @@ struct denial_log *denial_log_new(struct sandbox *s);
 void denial_log_add(struct denial_log *d, const struct syscall_denial *one);
 void denial_log_flush(struct denial_log *d);
 struct denial_log *denial_log_free(struct denial_log *d);
+
+/* files.c: the list of changed files, as fast as the auditor takes it */
+void files_log_add(struct sandbox *s, size_t mount, struct changes *c); /* takes the content of c; counts it in the result */
+bool files_log_step(struct sandbox *s);                  /* sends what there is room for; s->files is NULL when all is sent. Was anything sent? */
+void files_log_free(struct files_log *f);
 
 /* limits.c: what the kernel doesn't enforce or doesn't tell */
 struct limit_watch *limit_watch_new(struct sandbox *s);

@@ -339,6 +339,7 @@ void sandbox_release(struct sandbox *s)
 		return;
 	limit_watch_free(s->limits);
 	denial_log_free(s->denials);
+	files_log_free(s->files);
 	loop_timer_free(s->ending.deadline);
 	for (size_t i = 0; i < s->spec.n_mounts; i++) {
 		fd_close(&s->mounts[i].fd);

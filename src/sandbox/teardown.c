@@ -3,7 +3,7 @@
  * The end, stage by stage. Each stage has a deadline; what doesn't come in time is said, never waited for without bound.
  *   1 kill      every process of the box is killed; nothing new is admitted
  *   2 drain     what the box had written before it died is read, recorded and passed on; the gate tells its totals
- *   3 collect   the working copy's changes are compared with the original and saved
+ *   3 collect   the working copy's changes are compared with the original, saved and listed on the record
  *   4 remove    cgroup, descriptors; checked, recorded, closed
  */
 #include "sandbox/internal.h"
@@ -13,7 +13,6 @@
 #include <string.h>
 #include <dirent.h>
 
-#include "audit/text.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -22,7 +21,6 @@
 #define DRAIN_NS (3 * NS_PER_S)
 #define RECORD_NS (10 * NS_PER_S)
 #define CHANGES_MAX 2000000u
-#define FILES_PER_RECORD 256u
 
 static void step(struct sandbox *s);
 
@@ -83,46 +81,6 @@ void teardown_begin(struct sandbox *s)
 
 /* ---- 3 collect ---- */
 
-static json_t *change_json(const struct change *c)
-{
-	json_t *o = json_pack("{s:o,s:s}", "path", audit_text_json(c->path, strlen(c->path)), "kind", change_kind_name(c->kind));
-	if (c->digest[0])
-		json_object_set_new(o, "digest", json_string(c->digest));
-	if (c->from)
-		json_object_set_new(o, "from", audit_text_json(c->from, strlen(c->from)));
-	if (c->flags & CHANGE_FLAGS_HELD)
-		json_object_set_new(o, "flagged", json_true());
-	return o;
-}
-
-static void record_changes(struct sandbox *s, size_t mount, const struct changes *c)
-{
-	uint64_t added = 0, modified = 0, deleted = 0;
-	for (size_t i = 0; i < c->n; i++) {
-		if (c->items[i].kind == CHANGE_ADDED)
-			added++;
-		else if (c->items[i].kind == CHANGE_DELETED)
-			deleted++;
-		else
-			modified++;
-		if (c->items[i].flags & CHANGE_FLAGS_HELD)
-			s->result.files_flagged++;
-	}
-	s->result.files_added += added;
-	s->result.files_modified += modified;
-	s->result.files_deleted += deleted;
-	s->result.files_bytes += c->bytes;
-	for (size_t at = 0; at < c->n; at += FILES_PER_RECORD) {
-		json_t *list = json_array();
-		for (size_t i = at; i < c->n && i < at + FILES_PER_RECORD; i++)
-			json_array_append_new(list, change_json(&c->items[i]));
-		events_send(s, AUDIT_FILES,
-			json_pack("{s:s,s:I,s:I,s:I,s:I,s:o}", "mount", s->spec.mounts[mount].target, "added", (json_int_t)added, "modified",
-				(json_int_t)modified, "deleted", (json_int_t)deleted, "bytes", (json_int_t)c->bytes, "changes", list),
-			NULL, NULL);
-	}
-}
-
 static int collect_mount(struct sandbox *s, size_t mount, size_t copy_number, struct err *err)
 {
 	char name[32], upper[32];
@@ -143,7 +101,7 @@ static int collect_mount(struct sandbox *s, size_t mount, size_t copy_number, st
 		c.source = mem_strdup(s->mounts[mount].source);
 		r = changes_save(&c, upper_fd, sandbox_dir_fd(s->dir), name, err);
 		if (r == 0)
-			record_changes(s, mount, &c);
+			files_log_add(s, mount, &c);
 	}
 	changes_done(&c);
 	return r;
@@ -225,6 +183,18 @@ static bool drained(const struct sandbox *s)
 	return s->ending.pipe_done && s->ending.gate_done && !output_flowing(s);
 }
 
+/* Nothing more will be recorded, or waiting for it has been long enough. */
+static bool record_over(const struct sandbox *s)
+{
+	return !s->audit || s->auditor.ended || s->ending.timed_out;
+}
+
+static void restart_deadline(struct sandbox *s)
+{
+	s->ending.timed_out = false;
+	loop_timer_set(s->ending.deadline, RECORD_NS, 0);
+}
+
 static void step(struct sandbox *s)
 {
 	if (!s->ending.killed || s->launching)
@@ -241,12 +211,19 @@ static void step(struct sandbox *s)
 		executions_lose(s);
 		collect(s);
 		close_parts(s);
+		restart_deadline(s);
+	}
+	if (!s->ending.removed) {
+		if (files_log_step(s))
+			restart_deadline(s);
+		if (s->files && !record_over(s))
+			return;
+		s->ending.removed = true;
 		remove_box(s);
 		events_end(s, s->exit_hint);
-		s->ending.timed_out = false;
-		loop_timer_set(s->ending.deadline, RECORD_NS, 0);
+		restart_deadline(s);
 	}
 	/* The last record's acknowledgement comes after all others. */
-	if (s->ending.recorded || !s->audit || s->auditor.ended || s->ending.timed_out)
+	if (s->ending.recorded || record_over(s))
 		finish(s);
 }

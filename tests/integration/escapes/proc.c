@@ -110,7 +110,7 @@ static void command_line(void) { must_be_empty("/proc/cmdline"); }
 static void timers(void) { must_be_empty("/proc/timer_list"); }
 static void interrupts(void) { must_be_empty("/proc/interrupts"); }
 static void flags(void) { must_be_empty("/proc/kpageflags"); }
-static void config(void) { must_be_empty("/proc/config.gz"); }
+static void disks(void) { must_be_empty("/proc/diskstats"); }
 static void acpi(void)
 {
 	DIR *d = opendir("/proc/acpi");
@@ -183,13 +183,13 @@ static const struct attempt rows[] = {
 	{ "own-timens", NULL, "EPERM|EACCES|ENOENT", own_timens },
 	{ "read-kcore", NULL, "ok|EACCES|ENOENT", kcore },
 	{ "read-keys", NULL, "ok|ENOENT", keys },
-	{ "read-kmsg", NULL, "ok|ENOENT", kmsg },
-	{ "read-kallsyms", NULL, "ok|ENOENT", symbols },
+	{ "read-kmsg", NULL, "ok|EACCES|ENOENT", kmsg },
+	{ "read-kallsyms", NULL, "ok|EACCES|ENOENT", symbols },
 	{ "read-cmdline", NULL, "ok", command_line },
-	{ "read-timer_list", NULL, "ok|ENOENT", timers },
+	{ "read-timer_list", NULL, "ok|EACCES|ENOENT", timers },
 	{ "read-interrupts", NULL, "ok|ENOENT", interrupts },
-	{ "read-kpageflags", NULL, "ok|ENOENT", flags },
-	{ "read-config", NULL, "ok|ENOENT", config },
+	{ "read-kpageflags", NULL, "ok|EACCES|ENOENT", flags },
+	{ "read-diskstats", NULL, "ok|ENOENT", disks },
 	{ "read-acpi", NULL, "ok|ENOENT", acpi },
 	{ "cgroup-path", NULL, "ok", own_cgroup },
 	{ "release_agent", NULL, "ENOENT", release_agent },

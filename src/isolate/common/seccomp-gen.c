@@ -36,7 +36,7 @@
 struct condition { unsigned arg; bool high; uint32_t mask, value; enum { EQUAL, UNEQUAL, AT_LEAST } op; };
 struct rule { struct condition conditions[CONDITIONS_MAX]; unsigned n; uint32_t action; };
 struct entry {
-	const char *name;
+	char name[32];
 	bool listed;
 	uint32_t action; /* when no rule matches */
 	int notify_errno;
@@ -164,7 +164,7 @@ static void parse_when(void)
 		return;
 	if (r.n == 0 || e->n == RULES_MAX)
 		fail("no or too many rules", name);
-	e->name = strdup(name);
+	snprintf(e->name, sizeof(e->name), "%s", name);
 	e->rules[e->n++] = r;
 }
 
@@ -187,7 +187,7 @@ static void parse_line(char *line)
 		if (e->listed)
 			fail("listed twice", word);
 		e->listed = true;
-		e->name = strdup(word);
+		snprintf(e->name, sizeof(e->name), "%s", word);
 		e->action = model.action;
 		if (model.notify_errno)
 			e->notify_errno = model.notify_errno;

@@ -274,5 +274,6 @@ int build_serve(void)
 		r = build_box(&launch, &request, &err);
 	if (r < 0)
 		answer_failed(&launch, &err);
+	launch_message_done(&request);
 	return r < 0 ? 1 : 0;
 }

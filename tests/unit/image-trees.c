@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -24,7 +25,10 @@
 		}                                                                                                       \
 	} while (0)
 
+#define NOBODY 65534
+
 static char scratch[64];
+static bool dropped;
 
 void trees_begin(void)
 {
@@ -35,8 +39,24 @@ void trees_begin(void)
 	umask(022);
 }
 
+void trees_begin_as_user(void)
+{
+	trees_begin();
+	if (geteuid() != 0)
+		return;
+	MUST(chown(scratch, NOBODY, NOBODY) == 0);
+	/* The real ids too, or shells would go back to them; the saved ones bring us back. */
+	MUST(setresgid(NOBODY, NOBODY, 0) == 0 && setresuid(NOBODY, NOBODY, 0) == 0);
+	dropped = true;
+	/* Else /proc/self/fd belongs to root. */
+	MUST(prctl(PR_SET_DUMPABLE, 1) == 0);
+}
+
 void trees_end(void)
 {
+	if (dropped)
+		MUST(setresuid(0, 0, 0) == 0 && setresgid(0, 0, 0) == 0);
+	dropped = false;
 	MUST(chdir("/") == 0);
 	while (umount2(scratch, MNT_DETACH) == 0)
 		;

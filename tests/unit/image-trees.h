@@ -12,6 +12,8 @@
 /* A fresh scratch folder, entered (chdir) and removed by trees_end. */
 void trees_begin(void);
 void trees_end(void);
+/* As trees_begin, and goes on as an ordinary user until trees_end (who is root gets its rights back there). */
+void trees_begin_as_user(void);
 /* A private tmpfs over the scratch folder in an own mount namespace. false: not permitted here. */
 bool trees_mount_tmpfs(void);
 bool trees_mount_overlay(const char *lower, const char *upper, const char *work, const char *merged);

@@ -27,6 +27,14 @@ static int setup(void **state)
 	return 0;
 }
 
+static int setup_as_user(void **state)
+{
+	trees_begin_as_user();
+	tree_folder("upper");
+	tree_folder("lower");
+	return 0;
+}
+
 static int teardown(void **state)
 {
 	trees_end();
@@ -185,6 +193,27 @@ static void test_conflicts(void **state)
 		tree_run(cases[i].change);
 		expect_conflict(&c, cases[i].path);
 		expect_text("outside/mod", "secret\n");
+		changes_done(&c);
+	}
+}
+
+/* What changed while the box ran is as it was when the changes were collected: only the flag tells. */
+static void test_what_changed_during_the_run_is_a_conflict(void **state)
+{
+	tree_write("lower/mod", "old\n");
+	tree_write("lower/gone", "gone\n");
+	clock_tick();
+	uint64_t started = now_ns();
+	clock_tick();
+	for (int i = 0; i < 2; i++) {
+		tree_run("rm -rf upper; mkdir upper");
+		tree_write(i ? "lower/gone" : "lower/mod", "theirs\n");
+		if (i)
+			tree_whiteout("upper/gone");
+		else
+			tree_write("upper/mod", "mine\n");
+		struct changes c = collected("upper", "lower", started);
+		expect_conflict(&c, i ? "gone" : "mod");
 		changes_done(&c);
 	}
 }
@@ -518,17 +547,18 @@ static bool disturb_rename(void *ctx, long nr, unsigned count)
 	return false;
 }
 
-/* Somebody writes to the original in the very moment of the exchange: what they wrote is never lost. */
+/* Somebody writes to the original in the very moment of the exchange: what they wrote is never lost. Before ours it is a conflict; after ours it
+ * lies on top. */
 static void test_disturbed_in_the_moment_of_the_exchange(void **state)
 {
-	static const struct { const char *command, *path, *text; } cases[] = {
-		{ "echo theirs > lower/mod", "lower/mod", "theirs\n" },
-		{ "rm lower/mod; echo theirs > lower/mod", "lower/mod", "theirs\n" },
-		{ "echo theirs > lower/gone", "lower/gone", "theirs\n" },
-		{ "test -e lower/fresh || echo theirs > lower/fresh", "lower/fresh", "theirs\n" },
+	static const struct { const char *command, *path; } cases[] = {
+		{ "echo theirs > lower/mod", "lower/mod" },
+		{ "rm -f lower/mod; echo theirs > lower/mod", "lower/mod" },
+		{ "echo theirs > lower/gone", "lower/gone" },
+		{ "echo theirs > lower/fresh", "lower/fresh" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		bool hit = false;
+		unsigned conflicts = 0;
 		for (unsigned at = 0; at < 4; at++) {
 			tree_run("rm -rf upper lower state; mkdir upper lower");
 			tree_write("lower/mod", "old\n");
@@ -542,21 +572,19 @@ static void test_disturbed_in_the_moment_of_the_exchange(void **state)
 			int status = traced_apply(&c, disturb_rename, &d);
 			if (status < 0)
 				skip();
-			/* Written after our own change was complete, it lies on top of it; in any case it is there. */
-			if (d.done && status == ERR_CONFLICT) {
-				hit = true;
-				expect_text(cases[i].path, cases[i].text);
-			} else {
-				assert_true(status == 0 || status == ERR_CONFLICT);
-			}
+			assert_true(d.done);
+			assert_true(status == 0 || status == ERR_CONFLICT);
+			conflicts += status == ERR_CONFLICT;
+			expect_text(cases[i].path, "theirs\n");
 			changes_done(&c);
 		}
-		if (!hit)
+		if (conflicts == 0)
 			fail_msg("%s was never noticed", cases[i].command);
 	}
 }
 
-#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+/* Each as who we are, and as an ordinary user. */
+#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown), { #f " as an ordinary user", f, setup_as_user, teardown, NULL }
 
 int main(void)
 {
@@ -565,6 +593,7 @@ int main(void)
 		TREE_TEST(test_special_files_never),
 		TREE_TEST(test_a_held_deletion_keeps_its_folder),
 		TREE_TEST(test_conflicts),
+		TREE_TEST(test_what_changed_during_the_run_is_a_conflict),
 		TREE_TEST(test_a_conflict_elsewhere_does_not_matter),
 		TREE_TEST(test_the_same_change_by_hand_is_no_conflict),
 		TREE_TEST(test_folders_above_a_named_file_come_along),

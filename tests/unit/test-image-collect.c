@@ -23,6 +23,14 @@ static int setup(void **state)
 	return 0;
 }
 
+static int setup_as_user(void **state)
+{
+	trees_begin_as_user();
+	tree_folder("upper");
+	tree_folder("lower");
+	return 0;
+}
+
 static int teardown(void **state)
 {
 	trees_end();
@@ -343,7 +351,8 @@ static void test_failed_save_leaves_nothing(void **state)
 	close(to);
 }
 
-#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+/* Each as who we are, and as an ordinary user. */
+#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown), { #f " as an ordinary user", f, setup_as_user, teardown, NULL }
 
 int main(void)
 {

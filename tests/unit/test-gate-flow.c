@@ -667,7 +667,7 @@ static void the_proxy_speaks_nothing_else(void **state)
 		{ "CONNECT ok.example:443 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 0, "proxy_malformed" },
 		{ "CONNECT ok.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n", 0, "http_host_mismatch" },
 		{ "CONNECT ok.example:443 HTTP/2.0\r\n\r\n", 0, "http_version" }, { "CONNECT evil.example:443 HTTP/1.1\r\n\r\n", 0, "no_rule" },
-		{ "CONNECT ok.example\0.evil:443 HTTP/1.1\r\n\r\n", 43, "proxy_malformed" }, { "CONNECT 0x7f000001:443 HTTP/1.1\r\n\r\n", 0, "bad_name" },
+		{ "CONNECT ok.example\0.evil:443 HTTP/1.1\r\n\r\n", 41, "proxy_malformed" }, { "CONNECT 0x7f000001:443 HTTP/1.1\r\n\r\n", 0, "bad_name" },
 		{ "CONNECT [::ffff:127.0.0.1]:443 HTTP/1.1\r\n\r\n", 0, NULL }, { "CONNECT 169.254.169.254:80 HTTP/1.1\r\n\r\n", 0, NULL },
 		{ "GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 0, "no_rule" },
 		{ "GET http://ok.example/ HTTP/1.1\r\nHost: ok.example\r\n\r\n", 0, "port_not_allowed" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for bulkhead-agent in the launcher's tests: reads one shell command from the pipe (descriptor 3, until the writing side is shut down),
- * runs it with its output on the pipe, and ends with the command's status.
+ * Stands in for bulkhead-agent in the launcher's tests: reads one shell command from the pipe (descriptor 3, until the writing
+ * side is shut down), runs it with its output on the pipe, and ends with the command's status.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 #define PIPE_FD 3
 
 static char command[65536];
-static const char *const environment[] = { "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/home/agent", "LANG=C.UTF-8", NULL };
+static const char *const environment[] = { "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/home/agent",
+	"LANG=C.UTF-8", NULL };
 
 static void run(void)
 {

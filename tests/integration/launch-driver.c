@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launch-driver [OPTIONS] COMMAND: builds one box with isolate/ alone and runs a shell command in it through launch-agent.c. Prints what the command
- * printed; denied system calls as "DENIED name"; exits with the command's status, 125 with a sentence when there was no box.
+ * launch-driver [OPTIONS] COMMAND: builds one box with isolate/ alone and runs a shell command in it through launch-agent.c.
+ * Prints what the command printed; denied system calls as "DENIED name"; exits with the command's status, 125 with a sentence
+ * when there was no box.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,8 @@ static void on_output(void *ctx, int fd, int ready)
 static void print_upper(struct driver *d)
 {
 	char command[128];
-	snprintf(command, sizeof(command), "cd /proc/self/fd/%d/up && find . -printf '%%y %%m %%U %%p\\n' | sort -k4", d->box.upper_fd);
+	snprintf(command, sizeof(command), "cd /proc/self/fd/%d/up && find . -printf '%%y %%m %%U %%p\\n' | sort -k4",
+		d->box.upper_fd);
 	fflush(stdout);
 	int fd = dup(d->box.upper_fd); /* without close-on-exec */
 	snprintf(command, sizeof(command), "cd /proc/self/fd/%d/up && find . -printf '%%y %%m %%U %%p\\n' | sort -k4", fd);
@@ -87,8 +89,9 @@ static void on_end(void *ctx, int fd, int ready)
 	if (d->usage && d->box.cgroup) {
 		struct cgroup_usage u;
 		if (cgroup_usage(d->box.cgroup, &u, &err) == 0)
-			printf("USAGE cpu_ms=%llu peak_mib=%llu oom_kills=%llu pids_denied=%llu\n", (unsigned long long)(u.cpu_ns / 1000000),
-				(unsigned long long)(u.memory_peak >> 20), (unsigned long long)u.oom_kills, (unsigned long long)u.pids_denied);
+			printf("USAGE cpu_ms=%llu peak_mib=%llu oom_kills=%llu pids_denied=%llu\n",
+				(unsigned long long)(u.cpu_ns / 1000000), (unsigned long long)(u.memory_peak >> 20),
+				(unsigned long long)u.oom_kills, (unsigned long long)u.pids_denied);
 	}
 	d->notify = notify_free(d->notify);
 	d->box.notify_fd = -1;
@@ -158,10 +161,22 @@ static void defaults(struct driver *d)
 {
 	const bool root = geteuid() == 0;
 	const uint64_t off = POLICY_UNLIMITED;
-	*d = (struct driver){ .spec = { .privileged = root, .host_id_base = root ? 0x50000000 : 0, .hostname = mem_strdup("box"),
-					.workdir = mem_strdup("/"), .host_uname = mem_strdup("") } };
-	d->spec.limits = (struct policy_limits){ .cpus_milli = root ? 2000 : off, .memory = root ? 1u << 30 : off, .processes = 256, .disk = 256u << 20,
-		.open_files = 4096, .output = off, .egress_requests = off, .egress_bytes = off, .connections = off, .timeout_ns = off, .idle_ns = off };
+	*d = (struct driver){ .spec = { .privileged = root,
+				      .host_id_base = root ? 0x50000000 : 0,
+				      .hostname = mem_strdup("box"),
+				      .workdir = mem_strdup("/"),
+				      .host_uname = mem_strdup("") } };
+	d->spec.limits = (struct policy_limits){ .cpus_milli = root ? 2000 : off,
+		.memory = root ? 1u << 30 : off,
+		.processes = 256,
+		.disk = 256u << 20,
+		.open_files = 4096,
+		.output = off,
+		.egress_requests = off,
+		.egress_bytes = off,
+		.connections = off,
+		.timeout_ns = off,
+		.idle_ns = off };
 	sandbox_id_new(d->spec.id);
 	d->loop = loop_new();
 }
@@ -179,23 +194,46 @@ static int reap(const char *id)
 
 static void parse(struct driver *d, int argc, char **argv)
 {
-	static const struct option options[] = { { "mount", 1, NULL, 'm' }, { "cpus", 1, NULL, 'c' }, { "memory", 1, NULL, 'M' }, { "pids", 1, NULL, 'p' },
-		{ "disk", 1, NULL, 'd' }, { "egress", 0, NULL, 'e' }, { "upper", 0, NULL, 'u' }, { "usage", 0, NULL, 'U' }, { "quiet", 0, NULL, 'q' },
-		{ "hold", 0, NULL, 'h' }, { "reap", 1, NULL, 'r' }, { NULL, 0, NULL, 0 } };
+	static const struct option options[] = { { "mount", 1, NULL, 'm' }, { "cpus", 1, NULL, 'c' },
+		{ "memory", 1, NULL, 'M' }, { "pids", 1, NULL, 'p' }, { "disk", 1, NULL, 'd' }, { "egress", 0, NULL, 'e' },
+		{ "upper", 0, NULL, 'u' }, { "usage", 0, NULL, 'U' }, { "quiet", 0, NULL, 'q' }, { "hold", 0, NULL, 'h' },
+		{ "reap", 1, NULL, 'r' }, { NULL, 0, NULL, 0 } };
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (o) {
-		case 'm': add_mount(d, optarg); break;
-		case 'c': d->spec.limits.cpus_milli = number(optarg, false); break;
-		case 'M': d->spec.limits.memory = number(optarg, true); break;
-		case 'p': d->spec.limits.processes = number(optarg, false); break;
-		case 'd': d->spec.limits.disk = number(optarg, true); break;
-		case 'e': d->spec.egress = true; break;
-		case 'u': d->upper = true; break;
-		case 'U': d->usage = true; break;
-		case 'q': d->quiet = true; break;
-		case 'h': d->hold = true; break;
-		case 'r': exit(reap(optarg));
-		default: exit(2);
+		case 'm':
+			add_mount(d, optarg);
+			break;
+		case 'c':
+			d->spec.limits.cpus_milli = number(optarg, false);
+			break;
+		case 'M':
+			d->spec.limits.memory = number(optarg, true);
+			break;
+		case 'p':
+			d->spec.limits.processes = number(optarg, false);
+			break;
+		case 'd':
+			d->spec.limits.disk = number(optarg, true);
+			break;
+		case 'e':
+			d->spec.egress = true;
+			break;
+		case 'u':
+			d->upper = true;
+			break;
+		case 'U':
+			d->usage = true;
+			break;
+		case 'q':
+			d->quiet = true;
+			break;
+		case 'h':
+			d->hold = true;
+			break;
+		case 'r':
+			exit(reap(optarg));
+		default:
+			exit(2);
 		}
 	}
 	if (optind != argc - 1)
@@ -210,7 +248,8 @@ int main(int argc, char **argv)
 	defaults(&d);
 	parse(&d, argc, argv);
 	d.begun = time_monotonic_ns();
-	if (isolate_container.check(&d.spec, &err) < 0 || isolate_container.start(d.loop, &d.spec, d.fds, on_ready, &d, &err) < 0)
+	if (isolate_container.check(&d.spec, &err) < 0 ||
+		isolate_container.start(d.loop, &d.spec, d.fds, on_ready, &d, &err) < 0)
 		fail(&err);
 	int status = loop_run(d.loop);
 	spec_done(&d.spec);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attempts to get out of a box, or at what isn't the box's, each by the plain system call. Prints "refused NAME" or "ESCAPED NAME (…)" for each and
- * "total N escaped M" at the end; exits 1 when anything got through. launch-box runs it inside; outside of a box, as an ordinary user, many get
- * through, which shows that the attempts are real.
+ * Attempts to get out of a box, or at what isn't the box's, each by the plain system call. Prints "refused NAME" or "ESCAPED
+ * NAME (…)" for each and "total N escaped M" at the end; exits 1 when anything got through. launch-box runs it inside; outside
+ * of a box, as an ordinary user, many get through, which shows that the attempts are real.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -85,19 +85,58 @@ static long sys_clone(unsigned long flags)
 	return pid;
 }
 
-static int unshared(int flag) { return by_result(unshare(flag)); }
-static int unshare_user(void) { return unshared(CLONE_NEWUSER); }
-static int unshare_mount(void) { return unshared(CLONE_NEWNS); }
-static int unshare_pid(void) { return unshared(CLONE_NEWPID); }
-static int unshare_net(void) { return unshared(CLONE_NEWNET); }
-static int unshare_ipc(void) { return unshared(CLONE_NEWIPC); }
-static int unshare_uts(void) { return unshared(CLONE_NEWUTS); }
-static int unshare_cgroup(void) { return unshared(CLONE_NEWCGROUP); }
-static int unshare_time(void) { return unshared(0x80); }
-static int clone_user(void) { return by_result(sys_clone(CLONE_NEWUSER)); }
-static int clone_user_high(void) { return by_result(sys_clone(CLONE_NEWUSER | 0xffff00000000ul)); }
-static int clone_mount(void) { return by_result(sys_clone(CLONE_NEWNS)); }
-static int clone_net(void) { return by_result(sys_clone(CLONE_NEWNET)); }
+static int unshared(int flag)
+{
+	return by_result(unshare(flag));
+}
+static int unshare_user(void)
+{
+	return unshared(CLONE_NEWUSER);
+}
+static int unshare_mount(void)
+{
+	return unshared(CLONE_NEWNS);
+}
+static int unshare_pid(void)
+{
+	return unshared(CLONE_NEWPID);
+}
+static int unshare_net(void)
+{
+	return unshared(CLONE_NEWNET);
+}
+static int unshare_ipc(void)
+{
+	return unshared(CLONE_NEWIPC);
+}
+static int unshare_uts(void)
+{
+	return unshared(CLONE_NEWUTS);
+}
+static int unshare_cgroup(void)
+{
+	return unshared(CLONE_NEWCGROUP);
+}
+static int unshare_time(void)
+{
+	return unshared(0x80);
+}
+static int clone_user(void)
+{
+	return by_result(sys_clone(CLONE_NEWUSER));
+}
+static int clone_user_high(void)
+{
+	return by_result(sys_clone(CLONE_NEWUSER | 0xffff00000000ul));
+}
+static int clone_mount(void)
+{
+	return by_result(sys_clone(CLONE_NEWNS));
+}
+static int clone_net(void)
+{
+	return by_result(sys_clone(CLONE_NEWNET));
+}
 static int clone3_user(void)
 {
 	uint64_t args[11] = { CLONE_NEWUSER, 0, 0, 0, SIGCHLD };
@@ -113,33 +152,93 @@ static int set_ns(const char *which)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? errno : by_result(setns(fd, 0));
 }
-static int setns_user(void) { return set_ns("user"); }
-static int setns_mount(void) { return set_ns("mnt"); }
-static int setns_net(void) { return set_ns("net"); }
+static int setns_user(void)
+{
+	return set_ns("user");
+}
+static int setns_mount(void)
+{
+	return set_ns("mnt");
+}
+static int setns_net(void)
+{
+	return set_ns("net");
+}
 
-static int mount_tmpfs(void) { return by_result(mount("x", "/tmp", "tmpfs", 0, NULL)); }
-static int mount_proc(void) { return by_result(mount("x", "/tmp", "proc", 0, NULL)); }
-static int mount_cgroup(void) { return by_result(mount("x", "/tmp", "cgroup", 0, "memory")); }
-static int mount_bind(void) { return by_result(mount("/usr", "/tmp", NULL, MS_BIND, NULL)); }
-static int mount_remount(void) { return by_result(mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND, NULL)); }
-static int mount_shared(void) { return by_result(mount(NULL, "/", NULL, MS_SHARED | MS_REC, NULL)); }
-static int umount_sys(void) { return by_result(umount2("/proc/sys", MNT_DETACH)); }
-static int pivot(void) { return by_result(syscall(SYS_pivot_root, ".", ".")); }
-static int change_root(void) { return by_result(chroot("/tmp")); }
-static int api_open_tree(void) { return by_result(open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE)); }
-static int api_move_mount(void) { return by_result(move_mount(AT_FDCWD, "/proc/sys", AT_FDCWD, "/tmp", 0)); }
-static int api_fsopen(void) { return by_result(fsopen("tmpfs", 0)); }
-static int api_fspick(void) { return by_result(fspick(AT_FDCWD, "/", 0)); }
-static int api_fsconfig(void) { return by_result(fsconfig(0, FSCONFIG_CMD_CREATE, NULL, NULL, 0)); }
-static int api_fsmount(void) { return by_result(fsmount(0, 0, 0)); }
+static int mount_tmpfs(void)
+{
+	return by_result(mount("x", "/tmp", "tmpfs", 0, NULL));
+}
+static int mount_proc(void)
+{
+	return by_result(mount("x", "/tmp", "proc", 0, NULL));
+}
+static int mount_cgroup(void)
+{
+	return by_result(mount("x", "/tmp", "cgroup", 0, "memory"));
+}
+static int mount_bind(void)
+{
+	return by_result(mount("/usr", "/tmp", NULL, MS_BIND, NULL));
+}
+static int mount_remount(void)
+{
+	return by_result(mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND, NULL));
+}
+static int mount_shared(void)
+{
+	return by_result(mount(NULL, "/", NULL, MS_SHARED | MS_REC, NULL));
+}
+static int umount_sys(void)
+{
+	return by_result(umount2("/proc/sys", MNT_DETACH));
+}
+static int pivot(void)
+{
+	return by_result(syscall(SYS_pivot_root, ".", "."));
+}
+static int change_root(void)
+{
+	return by_result(chroot("/tmp"));
+}
+static int api_open_tree(void)
+{
+	return by_result(open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE));
+}
+static int api_move_mount(void)
+{
+	return by_result(move_mount(AT_FDCWD, "/proc/sys", AT_FDCWD, "/tmp", 0));
+}
+static int api_fsopen(void)
+{
+	return by_result(fsopen("tmpfs", 0));
+}
+static int api_fspick(void)
+{
+	return by_result(fspick(AT_FDCWD, "/", 0));
+}
+static int api_fsconfig(void)
+{
+	return by_result(fsconfig(0, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
+}
+static int api_fsmount(void)
+{
+	return by_result(fsmount(0, 0, 0));
+}
 static int api_setattr(void)
 {
 	struct mount_attr attr = { .attr_clr = MOUNT_ATTR_RDONLY };
 	return by_result(mount_setattr(AT_FDCWD, "/", 0, &attr, sizeof(attr)));
 }
 
-static int trace_me(void) { return by_result(ptrace(PTRACE_TRACEME, 0, NULL, NULL)); }
-static int trace_init(void) { return by_result(ptrace(PTRACE_SEIZE, 1, NULL, NULL)); }
+static int trace_me(void)
+{
+	return by_result(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+}
+static int trace_init(void)
+{
+	return by_result(ptrace(PTRACE_SEIZE, 1, NULL, NULL));
+}
 static int vm_read(void)
 {
 	char data[8];
@@ -157,15 +256,39 @@ static int get_fd(void)
 	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	return by_result(syscall(SYS_pidfd_getfd, pidfd, 0, 0));
 }
-static int compare(void) { return by_result(syscall(SYS_kcmp, getpid(), getpid(), 0, 0, 0)); }
-static int init_memory(void) { return opened("/proc/1/mem", O_RDWR); }
+static int compare(void)
+{
+	return by_result(syscall(SYS_kcmp, getpid(), getpid(), 0, 0, 0));
+}
+static int init_memory(void)
+{
+	return opened("/proc/1/mem", O_RDWR);
+}
 
-static int core_pattern(void) { return opened("/proc/sys/kernel/core_pattern", O_WRONLY); }
-static int modprobe(void) { return opened("/proc/sys/kernel/modprobe", O_WRONLY); }
-static int sysrq(void) { return opened("/proc/sysrq-trigger", O_WRONLY); }
-static int ip_forward(void) { return opened("/proc/sys/net/ipv4/ip_forward", O_WRONLY); }
-static int kcore(void) { return opened("/proc/kcore", O_RDONLY); }
-static int max_namespaces(void) { return opened("/proc/sys/user/max_user_namespaces", O_WRONLY); }
+static int core_pattern(void)
+{
+	return opened("/proc/sys/kernel/core_pattern", O_WRONLY);
+}
+static int modprobe(void)
+{
+	return opened("/proc/sys/kernel/modprobe", O_WRONLY);
+}
+static int sysrq(void)
+{
+	return opened("/proc/sysrq-trigger", O_WRONLY);
+}
+static int ip_forward(void)
+{
+	return opened("/proc/sys/net/ipv4/ip_forward", O_WRONLY);
+}
+static int kcore(void)
+{
+	return opened("/proc/kcore", O_RDONLY);
+}
+static int max_namespaces(void)
+{
+	return opened("/proc/sys/user/max_user_namespaces", O_WRONLY);
+}
 static int has_content(const char *path)
 {
 	char c;
@@ -175,19 +298,43 @@ static int has_content(const char *path)
 		close(fd);
 	return n > 0 ? 0 : EACCES;
 }
-static int kernel_log(void) { return has_content("/proc/kmsg"); }
-static int kernel_keys(void) { return has_content("/proc/keys"); }
-static int kernel_symbols(void) { return has_content("/proc/kallsyms"); }
-static int kernel_cmdline(void) { return has_content("/proc/cmdline"); }
-static int kernel_interrupts(void) { return has_content("/proc/interrupts"); }
-static int kernel_timers(void) { return has_content("/proc/timer_list"); }
+static int kernel_log(void)
+{
+	return has_content("/proc/kmsg");
+}
+static int kernel_keys(void)
+{
+	return has_content("/proc/keys");
+}
+static int kernel_symbols(void)
+{
+	return has_content("/proc/kallsyms");
+}
+static int kernel_cmdline(void)
+{
+	return has_content("/proc/cmdline");
+}
+static int kernel_interrupts(void)
+{
+	return has_content("/proc/interrupts");
+}
+static int kernel_timers(void)
+{
+	return has_content("/proc/timer_list");
+}
 static int uid_map(void)
 {
 	int fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
 	return fd < 0 ? errno : by_result(write(fd, "0 0 1\n", 6));
 }
-static int sys_firmware(void) { return opened("/sys/firmware", O_RDONLY); }
-static int sys_cgroup(void) { return opened("/sys/fs/cgroup", O_RDONLY); }
+static int sys_firmware(void)
+{
+	return opened("/sys/firmware", O_RDONLY);
+}
+static int sys_cgroup(void)
+{
+	return opened("/sys/fs/cgroup", O_RDONLY);
+}
 
 static int made_node(mode_t mode, dev_t dev)
 {
@@ -195,15 +342,42 @@ static int made_node(mode_t mode, dev_t dev)
 	unlink("/tmp/escape-node");
 	return r;
 }
-static int node_memory(void) { return made_node(S_IFCHR | 0666, makedev(1, 1)); }
-static int node_disk(void) { return made_node(S_IFBLK | 0666, makedev(8, 0)); }
-static int node_whiteout(void) { return made_node(S_IFCHR | 0666, 0); }
-static int dev_memory(void) { return opened("/dev/mem", O_RDONLY); }
-static int dev_log(void) { return opened("/dev/kmsg", O_RDONLY); }
-static int dev_kvm(void) { return opened("/dev/kvm", O_RDWR); }
-static int dev_fuse(void) { return opened("/dev/fuse", O_RDWR); }
-static int dev_tun(void) { return opened("/dev/net/tun", O_RDWR); }
-static int dev_loop(void) { return opened("/dev/loop-control", O_RDWR); }
+static int node_memory(void)
+{
+	return made_node(S_IFCHR | 0666, makedev(1, 1));
+}
+static int node_disk(void)
+{
+	return made_node(S_IFBLK | 0666, makedev(8, 0));
+}
+static int node_whiteout(void)
+{
+	return made_node(S_IFCHR | 0666, 0);
+}
+static int dev_memory(void)
+{
+	return opened("/dev/mem", O_RDONLY);
+}
+static int dev_log(void)
+{
+	return opened("/dev/kmsg", O_RDONLY);
+}
+static int dev_kvm(void)
+{
+	return opened("/dev/kvm", O_RDWR);
+}
+static int dev_fuse(void)
+{
+	return opened("/dev/fuse", O_RDWR);
+}
+static int dev_tun(void)
+{
+	return opened("/dev/net/tun", O_RDWR);
+}
+static int dev_loop(void)
+{
+	return opened("/dev/loop-control", O_RDWR);
+}
 static int dev_disk(void)
 {
 	/* Whatever block device the host has, none of it is here. */
@@ -226,21 +400,66 @@ static int made_socket(int domain, int type, int protocol)
 	close(fd);
 	return 0;
 }
-static int socket_packet(void) { return made_socket(AF_PACKET, SOCK_RAW, 0); }
-static int socket_packet_old(void) { return made_socket(AF_INET, SOCK_PACKET, 0); }
-static int socket_vsock(void) { return made_socket(AF_VSOCK, SOCK_STREAM, 0); }
-static int socket_alg(void) { return made_socket(AF_ALG, SOCK_SEQPACKET, 0); }
-static int socket_key(void) { return made_socket(AF_KEY, SOCK_RAW, 2); }
-static int socket_bluetooth(void) { return made_socket(AF_BLUETOOTH, SOCK_RAW, 1); }
-static int socket_xdp(void) { return made_socket(44, SOCK_RAW, 0); }
-static int socket_can(void) { return made_socket(AF_CAN, SOCK_RAW, 1); }
-static int socket_raw(void) { return made_socket(AF_INET, SOCK_RAW, IPPROTO_ICMP); }
-static int socket_raw6(void) { return made_socket(AF_INET6, SOCK_RAW, IPPROTO_ICMPV6); }
-static int socket_ping(void) { return made_socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP); }
-static int socket_sctp(void) { return made_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP); }
-static int socket_audit(void) { return made_socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT); }
-static int socket_diag(void) { return made_socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG); }
-static int socket_uevent(void) { return made_socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT); }
+static int socket_packet(void)
+{
+	return made_socket(AF_PACKET, SOCK_RAW, 0);
+}
+static int socket_packet_old(void)
+{
+	return made_socket(AF_INET, SOCK_PACKET, 0);
+}
+static int socket_vsock(void)
+{
+	return made_socket(AF_VSOCK, SOCK_STREAM, 0);
+}
+static int socket_alg(void)
+{
+	return made_socket(AF_ALG, SOCK_SEQPACKET, 0);
+}
+static int socket_key(void)
+{
+	return made_socket(AF_KEY, SOCK_RAW, 2);
+}
+static int socket_bluetooth(void)
+{
+	return made_socket(AF_BLUETOOTH, SOCK_RAW, 1);
+}
+static int socket_xdp(void)
+{
+	return made_socket(44, SOCK_RAW, 0);
+}
+static int socket_can(void)
+{
+	return made_socket(AF_CAN, SOCK_RAW, 1);
+}
+static int socket_raw(void)
+{
+	return made_socket(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+}
+static int socket_raw6(void)
+{
+	return made_socket(AF_INET6, SOCK_RAW, IPPROTO_ICMPV6);
+}
+static int socket_ping(void)
+{
+	return made_socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP);
+}
+static int socket_sctp(void)
+{
+	return made_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+}
+static int socket_audit(void)
+{
+	return made_socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT);
+}
+static int socket_diag(void)
+{
+	return made_socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
+}
+static int socket_uevent(void)
+{
+	return made_socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT);
+}
 static int pair_tipc(void)
 {
 	int fds[2];
@@ -257,35 +476,89 @@ static int connected(const char *address, uint16_t port, int type)
 	close(fd);
 	return r;
 }
-static int net_world(void) { return connected("192.0.2.1", 443, SOCK_STREAM) == ENETUNREACH ? ENETUNREACH : 0; }
-static int net_dns(void) { return connected("9.9.9.9", 53, SOCK_DGRAM); }
-static int net_metadata(void) { return connected("169.254.169.254", 80, SOCK_STREAM) == ENETUNREACH ? ENETUNREACH : 0; }
+static int net_world(void)
+{
+	return connected("192.0.2.1", 443, SOCK_STREAM) == ENETUNREACH ? ENETUNREACH : 0;
+}
+static int net_dns(void)
+{
+	return connected("9.9.9.9", 53, SOCK_DGRAM);
+}
+static int net_metadata(void)
+{
+	return connected("169.254.169.254", 80, SOCK_STREAM) == ENETUNREACH ? ENETUNREACH : 0;
+}
 
-static int call_bpf(void) { return by_result(syscall(SYS_bpf, 0, NULL, 0)) == EPERM ? EPERM : 0; }
+static int call_bpf(void)
+{
+	return by_result(syscall(SYS_bpf, 0, NULL, 0)) == EPERM ? EPERM : 0;
+}
 static int call_perf(void)
 {
 	uint32_t attr[32] = { 1, 128 };
 	return by_result(syscall(SYS_perf_event_open, attr, 0, -1, -1, 0));
 }
-static int call_userfault(void) { return by_result(syscall(SYS_userfaultfd, 1)); }
+static int call_userfault(void)
+{
+	return by_result(syscall(SYS_userfaultfd, 1));
+}
 static int call_uring(void)
 {
 	uint32_t params[30] = { 0 };
 	return by_result(syscall(SYS_io_uring_setup, 4, params));
 }
-static int call_uring_enter(void) { return by_result(syscall(SYS_io_uring_enter, 0, 0, 0, 0, NULL, 0)) == ENOSYS ? ENOSYS : 0; }
-static int call_keyctl(void) { return by_result(syscall(SYS_keyctl, 0, -3, 1)); }
-static int call_add_key(void) { return by_result(syscall(SYS_add_key, "user", "escape", "x", 1, -2)); }
-static int call_request_key(void) { return by_result(syscall(SYS_request_key, "user", "escape", NULL, 0)) == EPERM ? EPERM : 0; }
-static int call_init_module(void) { return by_result(syscall(SYS_init_module, NULL, 0, "")); }
-static int call_finit_module(void) { return by_result(syscall(SYS_finit_module, -1, "", 0)) == EPERM ? EPERM : 0; }
-static int call_delete_module(void) { return by_result(syscall(SYS_delete_module, "none", 0)); }
-static int call_kexec(void) { return by_result(syscall(SYS_kexec_load, 0, 0, NULL, 0)); }
-static int call_reboot(void) { return by_result(syscall(SYS_reboot, 0xfee1dead, 672274793, 0, NULL)); }
-static int call_swapon(void) { return by_result(syscall(SYS_swapon, "/none", 0)); }
-static int call_swapoff(void) { return by_result(syscall(SYS_swapoff, "/none")); }
-static int call_acct(void) { return by_result(syscall(SYS_acct, "/tmp/none")); }
-static int call_quota(void) { return by_result(syscall(SYS_quotactl, 0x800001, NULL, 0, NULL)) == EPERM ? EPERM : 0; }
+static int call_uring_enter(void)
+{
+	return by_result(syscall(SYS_io_uring_enter, 0, 0, 0, 0, NULL, 0)) == ENOSYS ? ENOSYS : 0;
+}
+static int call_keyctl(void)
+{
+	return by_result(syscall(SYS_keyctl, 0, -3, 1));
+}
+static int call_add_key(void)
+{
+	return by_result(syscall(SYS_add_key, "user", "escape", "x", 1, -2));
+}
+static int call_request_key(void)
+{
+	return by_result(syscall(SYS_request_key, "user", "escape", NULL, 0)) == EPERM ? EPERM : 0;
+}
+static int call_init_module(void)
+{
+	return by_result(syscall(SYS_init_module, NULL, 0, ""));
+}
+static int call_finit_module(void)
+{
+	return by_result(syscall(SYS_finit_module, -1, "", 0)) == EPERM ? EPERM : 0;
+}
+static int call_delete_module(void)
+{
+	return by_result(syscall(SYS_delete_module, "none", 0));
+}
+static int call_kexec(void)
+{
+	return by_result(syscall(SYS_kexec_load, 0, 0, NULL, 0));
+}
+static int call_reboot(void)
+{
+	return by_result(syscall(SYS_reboot, 0xfee1dead, 672274793, 0, NULL));
+}
+static int call_swapon(void)
+{
+	return by_result(syscall(SYS_swapon, "/none", 0));
+}
+static int call_swapoff(void)
+{
+	return by_result(syscall(SYS_swapoff, "/none"));
+}
+static int call_acct(void)
+{
+	return by_result(syscall(SYS_acct, "/tmp/none"));
+}
+static int call_quota(void)
+{
+	return by_result(syscall(SYS_quotactl, 0x800001, NULL, 0, NULL)) == EPERM ? EPERM : 0;
+}
 static int call_settime(void)
 {
 	struct timespec t;
@@ -303,23 +576,49 @@ static int call_adjtime(void)
 	struct timex t = { 0 };
 	return by_result(adjtimex(&t));
 }
-static int call_hostname(void) { return by_result(sethostname("escape", 6)); }
-static int call_domainname(void) { return by_result(setdomainname("escape", 6)); }
-static int call_syslog(void) { return by_result(syscall(SYS_syslog, 10, NULL, 0)); }
-static int call_vhangup(void) { return by_result(vhangup()); }
-static int call_fanotify(void) { return by_result(syscall(SYS_fanotify_init, 0x200, 0)); }
+static int call_hostname(void)
+{
+	return by_result(sethostname("escape", 6));
+}
+static int call_domainname(void)
+{
+	return by_result(setdomainname("escape", 6));
+}
+static int call_syslog(void)
+{
+	return by_result(syscall(SYS_syslog, 10, NULL, 0));
+}
+static int call_vhangup(void)
+{
+	return by_result(vhangup());
+}
+static int call_fanotify(void)
+{
+	return by_result(syscall(SYS_fanotify_init, 0x200, 0));
+}
 static int call_handle(void)
 {
-	struct { unsigned bytes; int type; unsigned char data[128]; } handle = { .bytes = 128 };
+	struct {
+		unsigned bytes;
+		int type;
+		unsigned char data[128];
+	} handle = { .bytes = 128 };
 	int id;
 	return by_result(syscall(SYS_name_to_handle_at, AT_FDCWD, "/usr", &handle, &id, 0));
 }
 static int call_open_handle(void)
 {
-	struct { unsigned bytes; int type; unsigned char data[8]; } handle = { .bytes = 8 };
+	struct {
+		unsigned bytes;
+		int type;
+		unsigned char data[8];
+	} handle = { .bytes = 8 };
 	return by_result(syscall(SYS_open_by_handle_at, AT_FDCWD, &handle, 0));
 }
-static int call_secret(void) { return by_result(syscall(447, 0)); }
+static int call_secret(void)
+{
+	return by_result(syscall(447, 0));
+}
 static int call_personality(void)
 {
 	long r = personality(READ_IMPLIES_EXEC);
@@ -330,11 +629,19 @@ static int call_listener(void)
 	struct sock_filter allow = { BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW };
 	struct sock_fprog program = { 1, &allow };
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	return by_result(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program)) == EPERM ? EPERM : 0;
+	return by_result(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program)) == EPERM
+		       ? EPERM
+		       : 0;
 }
 #ifdef __x86_64__
-static int call_iopl(void) { return by_result(syscall(SYS_iopl, 3)); }
-static int call_ioperm(void) { return by_result(syscall(SYS_ioperm, 0x80, 1, 1)); }
+static int call_iopl(void)
+{
+	return by_result(syscall(SYS_iopl, 3));
+}
+static int call_ioperm(void)
+{
+	return by_result(syscall(SYS_ioperm, 0x80, 1, 1));
+}
 static int call_ldt(void)
 {
 	uint32_t description[4] = { 0, 0, 0xfffff, 0x51 };
@@ -351,7 +658,10 @@ static int int80_child(void)
 	__asm__ volatile("int $0x80" : "=a"(r) : "a"(20L) : "memory", "r8", "r9", "r10", "r11"); /* i386 getpid */
 	return r > 0 ? 0 : ENOSYS;
 }
-static int call_int80(void) { return in_child(int80_child); }
+static int call_int80(void)
+{
+	return in_child(int80_child);
+}
 #endif
 
 static int terminal(unsigned long request, void *arg)
@@ -367,10 +677,22 @@ static int sti_child(unsigned long request)
 	ioctl(pty_slave, TIOCSCTTY, 0);
 	return terminal(request, &c);
 }
-static int sti_low(void) { return sti_child(0x5412); }
-static int sti_high(void) { return sti_child(0x5412 | 0xabcd00000000ul); }
-static int tiocsti(void) { return in_child(sti_low) == EPERM ? EPERM : 0; }
-static int tiocsti_high(void) { return in_child(sti_high) == EPERM ? EPERM : 0; }
+static int sti_low(void)
+{
+	return sti_child(0x5412);
+}
+static int sti_high(void)
+{
+	return sti_child(0x5412 | 0xabcd00000000ul);
+}
+static int tiocsti(void)
+{
+	return in_child(sti_low) == EPERM ? EPERM : 0;
+}
+static int tiocsti_high(void)
+{
+	return in_child(sti_high) == EPERM ? EPERM : 0;
+}
 static int tioclinux(void)
 {
 	char c = 2;
@@ -392,8 +714,14 @@ static int with_file(int (*what)(const char *path))
 	unlink(path);
 	return r;
 }
-static int chmod_suid(const char *p) { return by_result(chmod(p, 04755)); }
-static int chmod_sgid(const char *p) { return by_result(chmod(p, 02755)); }
+static int chmod_suid(const char *p)
+{
+	return by_result(chmod(p, 04755));
+}
+static int chmod_sgid(const char *p)
+{
+	return by_result(chmod(p, 02755));
+}
 static int fchmod_suid(const char *p)
 {
 	int fd = open(p, O_WRONLY | O_CLOEXEC);
@@ -401,13 +729,34 @@ static int fchmod_suid(const char *p)
 	close(fd);
 	return r;
 }
-static int fchmodat_suid(const char *p) { return by_result(syscall(SYS_fchmodat, AT_FDCWD, p, 06755)); }
-static int fchmodat2_suid(const char *p) { return by_result(syscall(452, AT_FDCWD, p, 04755, 0)); }
-static int file_suid(void) { return with_file(chmod_suid); }
-static int file_sgid(void) { return with_file(chmod_sgid); }
-static int file_fchmod(void) { return with_file(fchmod_suid); }
-static int file_fchmodat(void) { return with_file(fchmodat_suid); }
-static int file_fchmodat2(void) { return with_file(fchmodat2_suid); }
+static int fchmodat_suid(const char *p)
+{
+	return by_result(syscall(SYS_fchmodat, AT_FDCWD, p, 06755));
+}
+static int fchmodat2_suid(const char *p)
+{
+	return by_result(syscall(452, AT_FDCWD, p, 04755, 0));
+}
+static int file_suid(void)
+{
+	return with_file(chmod_suid);
+}
+static int file_sgid(void)
+{
+	return with_file(chmod_sgid);
+}
+static int file_fchmod(void)
+{
+	return with_file(fchmod_suid);
+}
+static int file_fchmodat(void)
+{
+	return with_file(fchmodat_suid);
+}
+static int file_fchmodat2(void)
+{
+	return with_file(fchmodat2_suid);
+}
 static int file_open_suid(void)
 {
 	int r = by_result(syscall(SYS_openat, AT_FDCWD, "/tmp/escape-suid", O_CREAT | O_WRONLY, 04755));
@@ -427,27 +776,69 @@ static int file_openat2_suid(void)
 	unlink("/tmp/escape-suid");
 	return r;
 }
-static int write_usr(void) { return opened("/usr/bin/escape", O_WRONLY | O_CREAT); }
-static int write_existing(void) { return opened("/usr/bin/env", O_WRONLY); }
-static int write_etc(void) { return opened("/etc/passwd", O_WRONLY); }
-static int write_root(void) { return opened("/escape-root", O_WRONLY | O_CREAT); }
-static int write_dev(void) { return opened("/dev/escape", O_WRONLY | O_CREAT); }
-static int write_certs(void) { return opened("/etc/ssl/certs/escape.pem", O_WRONLY | O_CREAT); }
-static int unlink_bin(void) { return by_result(unlink("/usr/bin/env")) ; }
+static int write_usr(void)
+{
+	return opened("/usr/bin/escape", O_WRONLY | O_CREAT);
+}
+static int write_existing(void)
+{
+	return opened("/usr/bin/env", O_WRONLY);
+}
+static int write_etc(void)
+{
+	return opened("/etc/passwd", O_WRONLY);
+}
+static int write_root(void)
+{
+	return opened("/escape-root", O_WRONLY | O_CREAT);
+}
+static int write_dev(void)
+{
+	return opened("/dev/escape", O_WRONLY | O_CREAT);
+}
+static int write_certs(void)
+{
+	return opened("/etc/ssl/certs/escape.pem", O_WRONLY | O_CREAT);
+}
+static int unlink_bin(void)
+{
+	return by_result(unlink("/usr/bin/env"));
+}
 static int link_passwd(void)
 {
 	int r = by_result(link("/etc/passwd", "/tmp/escape-passwd"));
 	unlink("/tmp/escape-passwd");
 	return r;
 }
-static int read_shadow(void) { return opened("/etc/shadow", O_RDONLY); }
-static int read_ssh(void) { return opened("/root/.ssh", O_RDONLY); }
-static int read_docker(void) { return opened("/run/docker.sock", O_PATH) == 0 || opened("/var/run/docker.sock", O_PATH) == 0 ? 0 : ENOENT; }
-static int read_dbus(void) { return opened("/run/dbus", O_PATH) == 0 || opened("/run/user", O_PATH) == 0 ? 0 : ENOENT; }
+static int read_shadow(void)
+{
+	return opened("/etc/shadow", O_RDONLY);
+}
+static int read_ssh(void)
+{
+	return opened("/root/.ssh", O_RDONLY);
+}
+static int read_docker(void)
+{
+	return opened("/run/docker.sock", O_PATH) == 0 || opened("/var/run/docker.sock", O_PATH) == 0 ? 0 : ENOENT;
+}
+static int read_dbus(void)
+{
+	return opened("/run/dbus", O_PATH) == 0 || opened("/run/user", O_PATH) == 0 ? 0 : ENOENT;
+}
 
-static int become_root(void) { return by_result(syscall(SYS_setuid, 0)); }
-static int become_root_group(void) { return by_result(syscall(SYS_setgid, 0)); }
-static int become_other(void) { return by_result(syscall(SYS_setresuid, 1, 1, 1)); }
+static int become_root(void)
+{
+	return by_result(syscall(SYS_setuid, 0));
+}
+static int become_root_group(void)
+{
+	return by_result(syscall(SYS_setgid, 0));
+}
+static int become_other(void)
+{
+	return by_result(syscall(SYS_setresuid, 1, 1, 1));
+}
 static int set_groups(void)
 {
 	gid_t zero = 0;
@@ -469,8 +860,14 @@ static int any_cap(void)
 			return 0;
 	return now[0].permitted | now[1].permitted | now[0].effective | now[0].inheritable ? 0 : EPERM;
 }
-static int ambient_cap(void) { return by_result(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0)); }
-static int unset_nnp(void) { return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? EPERM : 0; }
+static int ambient_cap(void)
+{
+	return by_result(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0));
+}
+static int unset_nnp(void)
+{
+	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? EPERM : 0;
+}
 static int suid_mounts(void)
 {
 	static const char *const places[] = { "/", "/usr", "/tmp", "/home/agent", "/run", "/dev/shm", "/var/tmp" };
@@ -485,7 +882,10 @@ static int real_time(void)
 	struct sched_param p = { .sched_priority = 1 };
 	return by_result(sched_setscheduler(0, SCHED_FIFO, &p));
 }
-static int nice_up(void) { return by_result(setpriority(PRIO_PROCESS, 0, -5)); }
+static int nice_up(void)
+{
+	return by_result(setpriority(PRIO_PROCESS, 0, -5));
+}
 static int raise_files(void)
 {
 	struct rlimit l;
@@ -504,7 +904,8 @@ static int core_files(void)
 static int core_null_low(void)
 {
 	/* A new limit at an address whose low half is zero. */
-	struct rlimit *l = mmap((void *)0x200000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	struct rlimit *l = mmap(
+		(void *)0x200000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	struct rlimit now;
 	if (l == MAP_FAILED)
 		return 0;
@@ -541,8 +942,9 @@ static int leaked_descriptor(void)
 static int leaked_environment(void)
 {
 	for (char **e = environ; *e; e++)
-		if (strncmp(*e, "PATH=", 5) != 0 && strncmp(*e, "HOME=", 5) != 0 && strncmp(*e, "LANG=", 5) != 0 && strncmp(*e, "PWD=", 4) != 0 &&
-			strncmp(*e, "OLDPWD=", 7) != 0 && strncmp(*e, "SHLVL=", 6) != 0 && strncmp(*e, "_=", 2) != 0)
+		if (strncmp(*e, "PATH=", 5) != 0 && strncmp(*e, "HOME=", 5) != 0 && strncmp(*e, "LANG=", 5) != 0 &&
+			strncmp(*e, "PWD=", 4) != 0 && strncmp(*e, "OLDPWD=", 7) != 0 && strncmp(*e, "SHLVL=", 6) != 0 &&
+			strncmp(*e, "_=", 2) != 0)
 			return 0;
 	return ENOENT;
 }
@@ -562,52 +964,192 @@ static int landlock_sees(void)
 	return opened("/srv/escape", O_WRONLY | O_CREAT);
 }
 
-struct attempt { const char *name; int (*what)(void); bool apart; };
-#define ATTEMPT(f) { #f, f, false }
-#define APART(f) { #f, f, true } /* changes the process: runs in a child */
+struct attempt {
+	const char *name;
+	int (*what)(void);
+	bool apart;
+};
+#define ATTEMPT(f)                                                                                                             \
+	{                                                                                                                      \
+#f, f, false                                                                                                   \
+	}
+#define APART(f)                                                                                                               \
+	{                                                                                                                      \
+#f, f, true                                                                                                    \
+	} /* changes the process: runs in a child */
 
 static const struct attempt attempts[] = {
 	ATTEMPT(leaked_descriptor), /* first: later ones open some of their own */
-	APART(unshare_user), APART(unshare_mount), APART(unshare_pid), APART(unshare_net), APART(unshare_ipc), APART(unshare_uts), APART(unshare_cgroup),
-	APART(unshare_time), ATTEMPT(clone_user), ATTEMPT(clone_user_high), ATTEMPT(clone_mount), ATTEMPT(clone_net), ATTEMPT(clone3_user),
-	APART(setns_user), APART(setns_mount), APART(setns_net),
-	ATTEMPT(mount_tmpfs), ATTEMPT(mount_proc), ATTEMPT(mount_cgroup), ATTEMPT(mount_bind), ATTEMPT(mount_remount), ATTEMPT(mount_shared),
-	ATTEMPT(umount_sys), ATTEMPT(pivot), APART(change_root), ATTEMPT(api_open_tree), ATTEMPT(api_move_mount), ATTEMPT(api_fsopen),
-	ATTEMPT(api_fspick), ATTEMPT(api_fsconfig), ATTEMPT(api_fsmount), ATTEMPT(api_setattr),
-	APART(trace_me), ATTEMPT(trace_init), ATTEMPT(vm_read), ATTEMPT(vm_write), ATTEMPT(get_fd), ATTEMPT(compare), ATTEMPT(init_memory),
-	ATTEMPT(core_pattern), ATTEMPT(modprobe), ATTEMPT(sysrq), ATTEMPT(ip_forward), ATTEMPT(kcore), ATTEMPT(max_namespaces), ATTEMPT(kernel_log),
-	ATTEMPT(kernel_keys), ATTEMPT(kernel_symbols), ATTEMPT(kernel_cmdline), ATTEMPT(kernel_interrupts), ATTEMPT(kernel_timers), ATTEMPT(uid_map),
-	ATTEMPT(sys_firmware), ATTEMPT(sys_cgroup),
-	ATTEMPT(node_memory), ATTEMPT(node_disk), ATTEMPT(node_whiteout), ATTEMPT(dev_memory), ATTEMPT(dev_log), ATTEMPT(dev_kvm), ATTEMPT(dev_fuse),
-	ATTEMPT(dev_tun), ATTEMPT(dev_loop), ATTEMPT(dev_disk),
-	ATTEMPT(socket_packet), ATTEMPT(socket_packet_old), ATTEMPT(socket_vsock), ATTEMPT(socket_alg), ATTEMPT(socket_key), ATTEMPT(socket_bluetooth),
-	ATTEMPT(socket_xdp), ATTEMPT(socket_can), ATTEMPT(socket_raw), ATTEMPT(socket_raw6), ATTEMPT(socket_ping), ATTEMPT(socket_sctp),
-	ATTEMPT(socket_audit), ATTEMPT(socket_diag), ATTEMPT(socket_uevent), ATTEMPT(pair_tipc), ATTEMPT(net_world), ATTEMPT(net_dns),
+	APART(unshare_user),
+	APART(unshare_mount),
+	APART(unshare_pid),
+	APART(unshare_net),
+	APART(unshare_ipc),
+	APART(unshare_uts),
+	APART(unshare_cgroup),
+	APART(unshare_time),
+	ATTEMPT(clone_user),
+	ATTEMPT(clone_user_high),
+	ATTEMPT(clone_mount),
+	ATTEMPT(clone_net),
+	ATTEMPT(clone3_user),
+	APART(setns_user),
+	APART(setns_mount),
+	APART(setns_net),
+	ATTEMPT(mount_tmpfs),
+	ATTEMPT(mount_proc),
+	ATTEMPT(mount_cgroup),
+	ATTEMPT(mount_bind),
+	ATTEMPT(mount_remount),
+	ATTEMPT(mount_shared),
+	ATTEMPT(umount_sys),
+	ATTEMPT(pivot),
+	APART(change_root),
+	ATTEMPT(api_open_tree),
+	ATTEMPT(api_move_mount),
+	ATTEMPT(api_fsopen),
+	ATTEMPT(api_fspick),
+	ATTEMPT(api_fsconfig),
+	ATTEMPT(api_fsmount),
+	ATTEMPT(api_setattr),
+	APART(trace_me),
+	ATTEMPT(trace_init),
+	ATTEMPT(vm_read),
+	ATTEMPT(vm_write),
+	ATTEMPT(get_fd),
+	ATTEMPT(compare),
+	ATTEMPT(init_memory),
+	ATTEMPT(core_pattern),
+	ATTEMPT(modprobe),
+	ATTEMPT(sysrq),
+	ATTEMPT(ip_forward),
+	ATTEMPT(kcore),
+	ATTEMPT(max_namespaces),
+	ATTEMPT(kernel_log),
+	ATTEMPT(kernel_keys),
+	ATTEMPT(kernel_symbols),
+	ATTEMPT(kernel_cmdline),
+	ATTEMPT(kernel_interrupts),
+	ATTEMPT(kernel_timers),
+	ATTEMPT(uid_map),
+	ATTEMPT(sys_firmware),
+	ATTEMPT(sys_cgroup),
+	ATTEMPT(node_memory),
+	ATTEMPT(node_disk),
+	ATTEMPT(node_whiteout),
+	ATTEMPT(dev_memory),
+	ATTEMPT(dev_log),
+	ATTEMPT(dev_kvm),
+	ATTEMPT(dev_fuse),
+	ATTEMPT(dev_tun),
+	ATTEMPT(dev_loop),
+	ATTEMPT(dev_disk),
+	ATTEMPT(socket_packet),
+	ATTEMPT(socket_packet_old),
+	ATTEMPT(socket_vsock),
+	ATTEMPT(socket_alg),
+	ATTEMPT(socket_key),
+	ATTEMPT(socket_bluetooth),
+	ATTEMPT(socket_xdp),
+	ATTEMPT(socket_can),
+	ATTEMPT(socket_raw),
+	ATTEMPT(socket_raw6),
+	ATTEMPT(socket_ping),
+	ATTEMPT(socket_sctp),
+	ATTEMPT(socket_audit),
+	ATTEMPT(socket_diag),
+	ATTEMPT(socket_uevent),
+	ATTEMPT(pair_tipc),
+	ATTEMPT(net_world),
+	ATTEMPT(net_dns),
 	ATTEMPT(net_metadata),
-	ATTEMPT(call_bpf), ATTEMPT(call_perf), ATTEMPT(call_userfault), ATTEMPT(call_uring), ATTEMPT(call_uring_enter), ATTEMPT(call_keyctl),
-	ATTEMPT(call_add_key), ATTEMPT(call_request_key), ATTEMPT(call_init_module), ATTEMPT(call_finit_module), ATTEMPT(call_delete_module),
-	ATTEMPT(call_kexec), ATTEMPT(call_reboot), ATTEMPT(call_swapon), ATTEMPT(call_swapoff), ATTEMPT(call_acct), ATTEMPT(call_quota),
-	ATTEMPT(call_settime), ATTEMPT(call_settimeofday), ATTEMPT(call_adjtime), ATTEMPT(call_hostname), ATTEMPT(call_domainname),
-	ATTEMPT(call_syslog), ATTEMPT(call_vhangup), ATTEMPT(call_fanotify), ATTEMPT(call_handle), ATTEMPT(call_open_handle), ATTEMPT(call_secret),
-	APART(call_personality), APART(call_listener),
+	ATTEMPT(call_bpf),
+	ATTEMPT(call_perf),
+	ATTEMPT(call_userfault),
+	ATTEMPT(call_uring),
+	ATTEMPT(call_uring_enter),
+	ATTEMPT(call_keyctl),
+	ATTEMPT(call_add_key),
+	ATTEMPT(call_request_key),
+	ATTEMPT(call_init_module),
+	ATTEMPT(call_finit_module),
+	ATTEMPT(call_delete_module),
+	ATTEMPT(call_kexec),
+	ATTEMPT(call_reboot),
+	ATTEMPT(call_swapon),
+	ATTEMPT(call_swapoff),
+	ATTEMPT(call_acct),
+	ATTEMPT(call_quota),
+	ATTEMPT(call_settime),
+	ATTEMPT(call_settimeofday),
+	ATTEMPT(call_adjtime),
+	ATTEMPT(call_hostname),
+	ATTEMPT(call_domainname),
+	ATTEMPT(call_syslog),
+	ATTEMPT(call_vhangup),
+	ATTEMPT(call_fanotify),
+	ATTEMPT(call_handle),
+	ATTEMPT(call_open_handle),
+	ATTEMPT(call_secret),
+	APART(call_personality),
+	APART(call_listener),
 #ifdef __x86_64__
-	ATTEMPT(call_iopl), ATTEMPT(call_ioperm), APART(call_ldt), ATTEMPT(call_x32), ATTEMPT(call_int80),
+	ATTEMPT(call_iopl),
+	ATTEMPT(call_ioperm),
+	APART(call_ldt),
+	ATTEMPT(call_x32),
+	ATTEMPT(call_int80),
 #endif
-	ATTEMPT(tiocsti), ATTEMPT(tiocsti_high), ATTEMPT(tioclinux), ATTEMPT(tioclinux_high),
-	ATTEMPT(file_suid), ATTEMPT(file_sgid), ATTEMPT(file_fchmod), ATTEMPT(file_fchmodat), ATTEMPT(file_fchmodat2), ATTEMPT(file_open_suid),
-	ATTEMPT(file_mknod_suid), ATTEMPT(file_openat2_suid),
-	ATTEMPT(write_usr), ATTEMPT(write_existing), ATTEMPT(write_etc), ATTEMPT(write_root), ATTEMPT(write_dev), ATTEMPT(write_certs),
-	ATTEMPT(unlink_bin), ATTEMPT(link_passwd), ATTEMPT(read_shadow), ATTEMPT(read_ssh), ATTEMPT(read_docker), ATTEMPT(read_dbus),
-	APART(become_root), APART(become_root_group), APART(become_other), APART(set_groups), APART(set_caps), ATTEMPT(any_cap), APART(ambient_cap),
-	ATTEMPT(unset_nnp), ATTEMPT(suid_mounts), APART(real_time), APART(nice_up), APART(raise_files), APART(core_files), APART(core_null_low),
+	ATTEMPT(tiocsti),
+	ATTEMPT(tiocsti_high),
+	ATTEMPT(tioclinux),
+	ATTEMPT(tioclinux_high),
+	ATTEMPT(file_suid),
+	ATTEMPT(file_sgid),
+	ATTEMPT(file_fchmod),
+	ATTEMPT(file_fchmodat),
+	ATTEMPT(file_fchmodat2),
+	ATTEMPT(file_open_suid),
+	ATTEMPT(file_mknod_suid),
+	ATTEMPT(file_openat2_suid),
+	ATTEMPT(write_usr),
+	ATTEMPT(write_existing),
+	ATTEMPT(write_etc),
+	ATTEMPT(write_root),
+	ATTEMPT(write_dev),
+	ATTEMPT(write_certs),
+	ATTEMPT(unlink_bin),
+	ATTEMPT(link_passwd),
+	ATTEMPT(read_shadow),
+	ATTEMPT(read_ssh),
+	ATTEMPT(read_docker),
+	ATTEMPT(read_dbus),
+	APART(become_root),
+	APART(become_root_group),
+	APART(become_other),
+	APART(set_groups),
+	APART(set_caps),
+	ATTEMPT(any_cap),
+	APART(ambient_cap),
+	ATTEMPT(unset_nnp),
+	ATTEMPT(suid_mounts),
+	APART(real_time),
+	APART(nice_up),
+	APART(raise_files),
+	APART(core_files),
+	APART(core_null_low),
 	APART(old_aio),
-	ATTEMPT(signal_outward), ATTEMPT(leaked_environment), ATTEMPT(other_processes), ATTEMPT(landlock_sees),
+	ATTEMPT(signal_outward),
+	ATTEMPT(leaked_environment),
+	ATTEMPT(other_processes),
+	ATTEMPT(landlock_sees),
 };
 
 static void open_terminal(void)
 {
 	pty_master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (pty_master < 0 || grantpt(pty_master) < 0 || unlockpt(pty_master) < 0 || ptsname_r(pty_master, pty_name, sizeof(pty_name)) != 0)
+	if (pty_master < 0 || grantpt(pty_master) < 0 || unlockpt(pty_master) < 0 ||
+		ptsname_r(pty_master, pty_name, sizeof(pty_name)) != 0)
 		return;
 	pty_slave = open(pty_name, O_RDWR | O_NOCTTY | O_CLOEXEC);
 }

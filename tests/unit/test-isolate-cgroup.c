@@ -19,20 +19,20 @@
 #include "isolate/common/cgroup-internal.h"
 #include "spec/spec.h"
 
-static const char v1_mounts[] =
-	"31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
-	"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
-	"35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-	"36 31 0:33 / /sys/fs/cgroup/devices rw,relatime - cgroup cgroup rw,devices\n"
-	"39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n"
-	"40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd\n"
-	"41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
-	"42 31 0:36 / /mnt/pids-again rw,relatime - cgroup cgroup rw,pids\n";
+static const char v1_mounts[] = "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
+				"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+				"35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+				"36 31 0:33 / /sys/fs/cgroup/devices rw,relatime - cgroup cgroup rw,devices\n"
+				"39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n"
+				"40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd\n"
+				"41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
+				"42 31 0:36 / /mnt/pids-again rw,relatime - cgroup cgroup rw,pids\n";
 static const char v1_own[] = "8:pids:/user/x\n4:memory:/user/x\n2:cpu,cpuacct:/user/x\n1:name=systemd:/\n0::/\n";
 static const char v2_mounts[] = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
 static const char v2_own[] = "0::/user.slice/user-1000.slice/run-u5.scope\n";
 static const char v2_aside[] = "0::/user.slice/run-u5.scope/bulkhead-main\n";
-static const char docker_mounts[] = "900 890 0:32 /docker/abc /sys/fs/cgroup/memory ro,nosuid master:13 - cgroup cgroup rw,memory\n"
+static const char docker_mounts[] =
+	"900 890 0:32 /docker/abc /sys/fs/cgroup/memory ro,nosuid master:13 - cgroup cgroup rw,memory\n"
 	"901 890 0:36 /docker/abc /sys/fs/cgroup/pids ro,nosuid master:14 - cgroup cgroup rw,pids\n";
 static const char docker_own[] = "8:pids:/docker/abc/sub\n4:memory:/docker/abc\n";
 
@@ -50,7 +50,8 @@ static void free_layout(struct cgroup_layout *l)
 		mem_free(l->places[i].base);
 }
 
-static void check_base(const char *mounts, const char *own, bool root, enum cgroup_version version, unsigned controller, const char *base)
+static void check_base(
+	const char *mounts, const char *own, bool root, enum cgroup_version version, unsigned controller, const char *base)
 {
 	struct cgroup_layout l;
 	cgroup_layout_parse(mounts, own, root, &l);
@@ -67,7 +68,8 @@ static void test_layouts(void **state)
 	check_base(v1_mounts, v1_own, true, CGROUP_V1, CGROUP_PIDS, "/sys/fs/cgroup/pids");
 	check_base(v1_mounts, v1_own, false, CGROUP_V1, CGROUP_MEMORY, "/sys/fs/cgroup/memory/user/x");
 	check_base(v2_mounts, v2_own, true, CGROUP_V2, CGROUP_FREEZER, "/sys/fs/cgroup");
-	check_base(v2_mounts, v2_own, false, CGROUP_V2, CGROUP_FREEZER, "/sys/fs/cgroup/user.slice/user-1000.slice/run-u5.scope");
+	check_base(
+		v2_mounts, v2_own, false, CGROUP_V2, CGROUP_FREEZER, "/sys/fs/cgroup/user.slice/user-1000.slice/run-u5.scope");
 	check_base(v2_mounts, v2_aside, false, CGROUP_V2, CGROUP_FREEZER, "/sys/fs/cgroup/user.slice/run-u5.scope");
 	check_base(docker_mounts, docker_own, false, CGROUP_V1, CGROUP_MEMORY, "/sys/fs/cgroup/memory");
 	check_base(docker_mounts, docker_own, false, CGROUP_V1, CGROUP_PIDS, "/sys/fs/cgroup/pids/sub");

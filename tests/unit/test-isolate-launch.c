@@ -15,7 +15,9 @@
 #include "base/mem.h"
 #include "isolate/launch.h"
 
-struct pair { int a, b; };
+struct pair {
+	int a, b;
+};
 
 static struct pair make_pair(void)
 {
@@ -93,7 +95,10 @@ static void test_malformed(void **state)
 {
 	(void)state;
 	static const uint8_t too_many[] = { 0, 0, 1, 0, 'x' }, too_short[] = { 0, 0 };
-	static const struct { const void *data; size_t len; } pieces[] = { { too_many, sizeof(too_many) }, { too_short, sizeof(too_short) } };
+	static const struct {
+		const void *data;
+		size_t len;
+	} pieces[] = { { too_many, sizeof(too_many) }, { too_short, sizeof(too_short) } };
 	for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
 		struct pair p = make_pair();
 		struct launch_message m;
@@ -135,7 +140,8 @@ static void test_cut_off(void **state)
 	launch_message_init(&m);
 	assert_int_equal(fd_send(p.a, two, sizeof(two), &p.a, 1), sizeof(two));
 	fd_close(&p.a);
-	/* The first piece is there, the second never comes: an end is seen once the copy of the sender in the message is closed too. */
+	/* The first piece is there, the second never comes: an end is seen once the copy of the sender in the message is closed
+	 * too. */
 	assert_int_equal(launch_receive(p.b, &m, &err), 0);
 	fd_close(&m.fds[0]);
 	assert_int_equal(launch_receive(p.b, &m, &err), -1);

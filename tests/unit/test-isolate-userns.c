@@ -38,7 +38,8 @@ static void check_disjoint(const struct id_map *m)
 static void test_owners(void **state)
 {
 	(void)state;
-	static const uint32_t owners[] = { 0, 1, 2, 33, 998, 999, 1000, 1001, 1002, 5000, 65533, 65534, 65535, 65536, 65537, 100000, 1000000000, 4294967294u };
+	static const uint32_t owners[] = { 0, 1, 2, 33, 998, 999, 1000, 1001, 1002, 5000, 65533, 65534, 65535, 65536, 65537,
+		100000, 1000000000, 4294967294u };
 	for (size_t i = 0; i < ARRAY_LEN(owners); i++) {
 		struct id_map m;
 		uint32_t owner = owners[i];
@@ -47,7 +48,8 @@ static void test_owners(void **state)
 		check_disjoint(&m);
 		assert_int_equal(shown(&m, owner), BASE + SPEC_INSIDE_ID);
 		if (owner != SPEC_INSIDE_ID)
-			assert_int_equal(shown(&m, SPEC_INSIDE_ID), owner < SPEC_ID_RANGE ? BASE + owner : BASE + SPEC_ID_RANGE - 1);
+			assert_int_equal(
+				shown(&m, SPEC_INSIDE_ID), owner < SPEC_ID_RANGE ? BASE + owner : BASE + SPEC_ID_RANGE - 1);
 		for (uint32_t id = 0; id < 2000; id++)
 			if (id != owner && id != SPEC_INSIDE_ID)
 				assert_int_equal(shown(&m, id), BASE + id);

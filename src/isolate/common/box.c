@@ -36,7 +36,8 @@ int box_kill(struct box *box, uint64_t timeout_ns, struct err *err)
 {
 	uint64_t end = time_monotonic_ns() + timeout_ns;
 	if (box->pidfd >= 0) {
-		/* Pid 1's death is the death of its namespace: the kernel kills every process in it, and pid 1 isn't dead before all are. */
+		/* Pid 1's death is the death of its namespace: the kernel kills every process in it, and pid 1 isn't dead
+		 * before all are. */
 		if (syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
 			return err_sys(err, errno, "can't kill sandbox %s", box->id);
 		if (wait_dead(box->pidfd, timeout_ns) == 0)

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 
-/* Drops the bounding set, locks securebits, changes to uid and gid (all three of each), empties every capability set and sets no_new_privs.
- * `set_groups`: also empties the supplementary groups; false where the kernel doesn't allow setgroups (single-id user namespaces). */
+/* Drops the bounding set, locks securebits, changes to uid and gid (all three of each), empties every capability set and sets
+ * no_new_privs. `set_groups`: also empties the supplementary groups; false where the kernel doesn't allow setgroups (single-id
+ * user namespaces). */
 int privilege_drop(uid_t uid, gid_t gid, bool set_groups, struct err *err);

@@ -14,8 +14,8 @@ enum cgroup_controller { CGROUP_CPU = 1, CGROUP_CPUACCT = 2, CGROUP_MEMORY = 4, 
 
 /* One hierarchy and the place in it below which we may make cgroups. */
 struct cgroup_place {
-	unsigned controllers;   /* enum cgroup_controller bits that it limits or counts */
-	char *base;             /* absolute path; cgroups are base/bulkhead/ID */
+	unsigned controllers; /* enum cgroup_controller bits that it limits or counts */
+	char *base;	      /* absolute path; cgroups are base/bulkhead/ID */
 	bool writable;
 };
 struct cgroup_layout {
@@ -28,7 +28,8 @@ struct cgroup_layout {
 const struct cgroup_layout *cgroup_layout_get(void);
 /* The same from texts; free each base. */
 void cgroup_layout_parse(const char *mountinfo, const char *own, bool root, struct cgroup_layout *ret);
-/* v2: hands the controllers down from base to base/bulkhead; moves the processes of a delegated base aside first where they are in the way. */
+/* v2: hands the controllers down from base to base/bulkhead; moves the processes of a delegated base aside first where they are
+ * in the way. */
 int cgroup_v2_delegate(const char *base, unsigned controllers, struct err *err);
 /* v2: which of our controllers a folder's file (cgroup.controllers, cgroup.subtree_control) names. */
 unsigned cgroup_v2_controllers(const char *path, const char *file);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cgroup hierarchies. v1 has one for each controller (or two together), v2 one for all; a host that mounts both ("hybrid") has its controllers
- * in v1. Root makes its cgroups below the mount's root. An ordinary user has what was delegated: the own cgroup, if its folder is writable.
+ * Finds the cgroup hierarchies. v1 has one for each controller (or two together), v2 one for all; a host that mounts both
+ * ("hybrid") has its controllers in v1. Root makes its cgroups below the mount's root. An ordinary user has what was delegated:
+ * the own cgroup, if its folder is writable.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,8 +19,15 @@
 /* The leaf into which a delegated cgroup's own processes were moved (cgroup_v2_delegate). */
 #define ASIDE "/bulkhead-main"
 
-static const struct { const char *name; unsigned bit; } v1_names[] = {
-	{ "cpu", CGROUP_CPU }, { "cpuacct", CGROUP_CPUACCT }, { "memory", CGROUP_MEMORY }, { "pids", CGROUP_PIDS }, { "freezer", CGROUP_FREEZER },
+static const struct {
+	const char *name;
+	unsigned bit;
+} v1_names[] = {
+	{ "cpu", CGROUP_CPU },
+	{ "cpuacct", CGROUP_CPUACCT },
+	{ "memory", CGROUP_MEMORY },
+	{ "pids", CGROUP_PIDS },
+	{ "freezer", CGROUP_FREEZER },
 };
 
 static unsigned v1_bits(const char *options)

@@ -33,11 +33,15 @@ static void explain(struct cgroup_support *s)
 	if (s->cpu && s->memory && s->pids)
 		return;
 	if (s->version == CGROUP_NONE)
-		snprintf(s->why, sizeof(s->why), "no cgroup file system is mounted; mount one (mount -t cgroup2 none /sys/fs/cgroup)");
+		snprintf(s->why, sizeof(s->why),
+			"no cgroup file system is mounted; mount one (mount -t cgroup2 none /sys/fs/cgroup)");
 	else if (geteuid() != 0 && s->version == CGROUP_V2)
-		snprintf(s->why, sizeof(s->why), "this user's cgroup is not delegated; run as root, or under: systemd-run --user --scope -p Delegate=yes");
+		snprintf(s->why, sizeof(s->why),
+			"this user's cgroup is not delegated; run as root, or under: systemd-run --user --scope -p "
+			"Delegate=yes");
 	else if (geteuid() != 0)
-		snprintf(s->why, sizeof(s->why), "this user may make no cgroup (version 1 can't be delegated safely); run as root");
+		snprintf(s->why, sizeof(s->why),
+			"this user may make no cgroup (version 1 can't be delegated safely); run as root");
 	else
 		snprintf(s->why, sizeof(s->why), "the kernel or the host mounts no such cgroup controller, or not writable");
 }
@@ -89,7 +93,9 @@ static bool try_limits(const struct policy_limits *limits, char *why, size_t why
 
 void cgroup_support_probe(struct cgroup_support *ret)
 {
-	const struct policy_limits none = { .cpus_milli = POLICY_UNLIMITED, .memory = POLICY_UNLIMITED, .processes = POLICY_UNLIMITED };
+	const struct policy_limits none = {
+		.cpus_milli = POLICY_UNLIMITED, .memory = POLICY_UNLIMITED, .processes = POLICY_UNLIMITED
+	};
 	struct policy_limits cpu = none, memory = none, pids = none;
 	fill(ret);
 	cpu.cpus_milli = 500;
@@ -103,7 +109,8 @@ void cgroup_support_probe(struct cgroup_support *ret)
 
 static int refuse(const char *limit, const char *option, const struct cgroup_support *s, struct err *err)
 {
-	return err_set(err, ERR_UNSUPPORTED, "the limit on %s can't be enforced here: %s; or lift it knowingly with `%s unlimited`", limit, s->why, option);
+	return err_set(err, ERR_UNSUPPORTED,
+		"the limit on %s can't be enforced here: %s; or lift it knowingly with `%s unlimited`", limit, s->why, option);
 }
 
 int cgroup_check_limits(const struct policy_limits *limits, struct err *err)

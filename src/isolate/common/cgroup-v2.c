@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* v2's own rules: controllers are handed down folder by folder, and a folder that hands them down may hold no process itself. */
+/* v2's own rules: controllers are handed down folder by folder, and a folder that hands them down may hold no process itself.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +13,10 @@
 #include "base/mem.h"
 #include "isolate/common/cgroup-internal.h"
 
-static const struct { const char *name; unsigned bit; } names[] = { { "cpu", CGROUP_CPU }, { "memory", CGROUP_MEMORY }, { "pids", CGROUP_PIDS } };
+static const struct {
+	const char *name;
+	unsigned bit;
+} names[] = { { "cpu", CGROUP_CPU }, { "memory", CGROUP_MEMORY }, { "pids", CGROUP_PIDS } };
 
 static unsigned parse_controllers(const char *text)
 {
@@ -51,7 +55,8 @@ static int enable(const char *path, unsigned controllers, struct err *err)
 	return fd_write_file_at(fd, "cgroup.subtree_control", text, err);
 }
 
-/* Every process of the base into a leaf. Ones that end meanwhile are fine; ones that come meanwhile are seen in the next round. */
+/* Every process of the base into a leaf. Ones that end meanwhile are fine; ones that come meanwhile are seen in the next round.
+ */
 static int move_aside(const char *base, struct err *err)
 {
 	cleanup_fd int base_fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);

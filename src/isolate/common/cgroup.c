@@ -23,7 +23,11 @@
 struct cgroup {
 	char id[SANDBOX_ID_LEN + 1];
 	enum cgroup_version version;
-	struct { unsigned controllers; char *folder; int fd; } parts[CGROUP_HIERARCHIES_MAX];
+	struct {
+		unsigned controllers;
+		char *folder;
+		int fd;
+	} parts[CGROUP_HIERARCHIES_MAX];
 	size_t n;
 };
 
@@ -113,7 +117,9 @@ static int set_memory(const struct cgroup *cg, uint64_t bytes, struct err *err)
 			return set_number(fd, "memory.memsw.limit_in_bytes", bytes, err);
 	}
 	if (has_swap())
-		return err_set(err, ERR_UNSUPPORTED, "the memory limit can't be enforced: this machine has swap and its kernel doesn't count it for each cgroup; "
+		return err_set(err, ERR_UNSUPPORTED,
+			"the memory limit can't be enforced: this machine has swap and its kernel doesn't count it for each "
+			"cgroup; "
 			"switch swap off (swapoff -a), or boot with swapaccount=1");
 	return 0;
 }
@@ -136,7 +142,7 @@ static int set_cpu(const struct cgroup *cg, uint64_t milli, struct err *err)
 static unsigned needed(const struct policy_limits *l)
 {
 	return (l->cpus_milli != POLICY_UNLIMITED ? CGROUP_CPU : 0) | (l->memory != POLICY_UNLIMITED ? CGROUP_MEMORY : 0) |
-		(l->processes != POLICY_UNLIMITED ? CGROUP_PIDS : 0);
+	       (l->processes != POLICY_UNLIMITED ? CGROUP_PIDS : 0);
 }
 
 static int set_limits(const struct cgroup *cg, const struct policy_limits *l, unsigned extra_processes, struct err *err)
@@ -151,12 +157,14 @@ static int set_limits(const struct cgroup *cg, const struct policy_limits *l, un
 	return 0;
 }
 
-int cgroup_create(const char *id, const struct policy_limits *limits, unsigned extra_processes, struct cgroup **ret, struct err *err)
+int cgroup_create(
+	const char *id, const struct policy_limits *limits, unsigned extra_processes, struct cgroup **ret, struct err *err)
 {
 	const struct cgroup_layout *layout = cgroup_layout_get();
 	if (!sandbox_id_valid(id))
 		return err_set(err, ERR_INVALID, "a cgroup can't have that name: it isn't a sandbox id");
-	/* Freezing and counting time are wanted beside the limits; a place that isn't ours is skipped, cgroup_check_limits has judged what that means. */
+	/* Freezing and counting time are wanted beside the limits; a place that isn't ours is skipped, cgroup_check_limits has
+	 * judged what that means. */
 	unsigned wanted = needed(limits) | CGROUP_FREEZER | CGROUP_CPUACCT;
 	struct cgroup *cg = new_cgroup(id);
 	int r = 0;
@@ -200,7 +208,8 @@ struct cgroup *cgroup_open(const char *id, struct err *err)
 int cgroup_v1_open_tasks(const struct cgroup *cg, int ret_fds[CGROUP_PARTS_MAX], size_t *ret_n, struct err *err)
 {
 	size_t n = 0;
-	/* "0" into `tasks` is the one way in that doesn't make the kernel stop every fork on the machine meanwhile (11 ms here). */
+	/* "0" into `tasks` is the one way in that doesn't make the kernel stop every fork on the machine meanwhile (11 ms
+	 * here). */
 	for (size_t i = 0; cg->version == CGROUP_V1 && i < cg->n; i++) {
 		ret_fds[n] = openat(cg->parts[i].fd, "tasks", O_WRONLY | O_CLOEXEC);
 		if (ret_fds[n] < 0) {
@@ -298,7 +307,8 @@ int cgroup_freeze(struct cgroup *cg, bool on, struct err *err)
 	return fd_write_file_at(fd, "freezer.state", on ? "FROZEN" : "THAWED", err);
 }
 
-/* One round of SIGKILL over the list of a hierarchy. Returns how many were alive, writing some of their numbers for a message. */
+/* One round of SIGKILL over the list of a hierarchy. Returns how many were alive, writing some of their numbers for a message.
+ */
 static size_t kill_round(int fd, char *left, size_t left_len)
 {
 	cleanup_free char *pids = NULL;
@@ -327,7 +337,8 @@ int cgroup_kill(struct cgroup *cg, uint64_t timeout_ns, struct err *err)
 	for (long pause = 50000;; pause = pause < 5000000 ? pause * 2 : pause) {
 		size_t n = 0;
 		if (cg->version == CGROUP_V2)
-			fd_write_file_at(cg->parts[0].fd, "cgroup.kill", "1", NULL); /* Linux 5.14; the rounds below do it elsewhere */
+			fd_write_file_at(
+				cg->parts[0].fd, "cgroup.kill", "1", NULL); /* Linux 5.14; the rounds below do it elsewhere */
 		/* Frozen, none can fork away from the list that is being read. A frozen process dies only when thawed. */
 		bool frozen = cg->version == CGROUP_V1 && cgroup_freeze(cg, true, NULL) == 0;
 		for (size_t i = 0; i < cg->n && n == 0; i++)
@@ -337,7 +348,8 @@ int cgroup_kill(struct cgroup *cg, uint64_t timeout_ns, struct err *err)
 		if (n == 0)
 			return 0;
 		if (time_monotonic_ns() >= end)
-			return err_set(err, ERR_TIMEOUT, "processes of sandbox %s are still there after SIGKILL:%s", cg->id, left);
+			return err_set(
+				err, ERR_TIMEOUT, "processes of sandbox %s are still there after SIGKILL:%s", cg->id, left);
 		sleep_ns(pause);
 	}
 }

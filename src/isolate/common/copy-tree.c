@@ -37,7 +37,9 @@ static uint32_t map_id(const struct id_map *m, uint32_t id)
 static int failed(int sys, const char *name, struct err *err)
 {
 	if (sys == ENOSPC)
-		return err_set(err, ERR_LIMIT, "the folder doesn't fit into the sandbox's disk limit (its file system can't be id-mapped, so it has to be copied); "
+		return err_set(err, ERR_LIMIT,
+			"the folder doesn't fit into the sandbox's disk limit (its file system can't be id-mapped, so it has "
+			"to be copied); "
 			"raise the limit with --disk, or name a smaller folder");
 	return err_sys(err, sys, "can't copy \"%.200s\" into the box", name);
 }
@@ -46,7 +48,8 @@ static int failed(int sys, const char *name, struct err *err)
 static int set_attributes(const struct copy *c, int fd, const struct stat *st)
 {
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
-	if (fchown(fd, map_id(c->uids, st->st_uid), map_id(c->gids, st->st_gid)) < 0 || fchmod(fd, st->st_mode & 07777) < 0 || futimens(fd, times) < 0)
+	if (fchown(fd, map_id(c->uids, st->st_uid), map_id(c->gids, st->st_gid)) < 0 || fchmod(fd, st->st_mode & 07777) < 0 ||
+		futimens(fd, times) < 0)
 		return -errno;
 	return 0;
 }
@@ -98,7 +101,8 @@ static int copy_subfolder(const struct copy *c, int src, int dst, const char *na
 	int from = openat(src, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (from < 0)
 		return failed(errno, name, err);
-	cleanup_fd int to = mkdirat(dst, name, 0700) < 0 ? -1 : openat(dst, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_fd int to =
+		mkdirat(dst, name, 0700) < 0 ? -1 : openat(dst, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (to < 0) {
 		int saved = errno;
 		fd_close(&from);

@@ -6,7 +6,8 @@
 #include "base/fd.h"
 #include "isolate/launch.h"
 
-/* Framing: the first piece is u32 number of descriptors in all | body; each further piece is empty but for one byte and its descriptors. */
+/* Framing: the first piece is u32 number of descriptors in all | body; each further piece is empty but for one byte and its
+ * descriptors. */
 #define FRAME_SIZE sizeof(uint32_t)
 
 void launch_message_init(struct launch_message *m)
@@ -70,7 +71,8 @@ int launch_receive(int sock, struct launch_message *m, struct err *err)
 	size_t got = n_fds;
 	ssize_t n = fd_recv(sock, data, room, m->fds + m->n_fds, &got);
 	if (n == -ECONNRESET) {
-		/* The other side ended without reading something of ours. That is said once, in front of what it had sent before. */
+		/* The other side ended without reading something of ours. That is said once, in front of what it had sent
+		 * before. */
 		got = n_fds;
 		n = fd_recv(sock, data, room, m->fds + m->n_fds, &got);
 	}
@@ -93,8 +95,10 @@ int launch_receive(int sock, struct launch_message *m, struct err *err)
 
 int launch_failed_encode(struct buf *out, const struct err *e)
 {
-	return buf_put_u32(out, LAUNCH_ANSWER_FAILED) < 0 || buf_put_u32(out, e->code) < 0 || buf_put_u32(out, (uint32_t)e->sys) < 0 ||
-			buf_append(out, e->text, strlen(e->text)) < 0 ? -1 : 0;
+	return buf_put_u32(out, LAUNCH_ANSWER_FAILED) < 0 || buf_put_u32(out, e->code) < 0 ||
+			       buf_put_u32(out, (uint32_t)e->sys) < 0 || buf_append(out, e->text, strlen(e->text)) < 0
+		       ? -1
+		       : 0;
 }
 
 void launch_failed_decode(struct cursor *c, struct err *ret)

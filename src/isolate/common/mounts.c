@@ -40,10 +40,25 @@ int mount_fresh(const char *type, const struct fs_option *options, uint64_t attr
 
 static const char *fs_name(long magic)
 {
-	static const struct { long magic; const char *name; } names[] = {
-		{ 0x6969, "nfs" }, { 0x65735546, "fuse" }, { 0x01021997, "9p" }, { 0xff534d42, "cifs" }, { 0xfe534d42, "smb" },
-		{ 0x794c7630, "overlay" }, { 0xef53, "ext4" }, { 0x9123683e, "btrfs" }, { 0x58465342, "xfs" }, { 0x01021994, "tmpfs" },
-		{ 0x2fc12fc1, "zfs" }, { 0xca451a4e, "bcachefs" }, { 0x6a656a63, "virtiofs" }, { 0x4d44, "vfat" }, { 0x52654973, "reiserfs" },
+	static const struct {
+		long magic;
+		const char *name;
+	} names[] = {
+		{ 0x6969, "nfs" },
+		{ 0x65735546, "fuse" },
+		{ 0x01021997, "9p" },
+		{ 0xff534d42, "cifs" },
+		{ 0xfe534d42, "smb" },
+		{ 0x794c7630, "overlay" },
+		{ 0xef53, "ext4" },
+		{ 0x9123683e, "btrfs" },
+		{ 0x58465342, "xfs" },
+		{ 0x01021994, "tmpfs" },
+		{ 0x2fc12fc1, "zfs" },
+		{ 0xca451a4e, "bcachefs" },
+		{ 0x6a656a63, "virtiofs" },
+		{ 0x4d44, "vfat" },
+		{ 0x52654973, "reiserfs" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (names[i].magic == magic)
@@ -56,16 +71,21 @@ static int id_map_error(int sys, int fd, struct err *err)
 	struct statfs fs = { 0 };
 	fstatfs(fd, &fs);
 	if (sys == EINVAL || sys == EOPNOTSUPP)
-		return err_set(err, ERR_UNSUPPORTED, "the file system (%s) can't be id-mapped by this kernel, so its files can't be shown to the sandbox under "
-			"its own user id; use mode copy, put the folder on another file system (ext4, xfs, btrfs; tmpfs from Linux 6.3), or run "
-			"bulkhead as the folder's owner instead of root", fs_name((long)fs.f_type));
+		return err_set(err, ERR_UNSUPPORTED,
+			"the file system (%s) can't be id-mapped by this kernel, so its files can't be shown to the sandbox "
+			"under "
+			"its own user id; use mode copy, put the folder on another file system (ext4, xfs, btrfs; tmpfs from "
+			"Linux 6.3), or run "
+			"bulkhead as the folder's owner instead of root",
+			fs_name((long)fs.f_type));
 	return err_sys(err, sys, "can't id-map a mount");
 }
 
 int mount_clone(int dirfd, const char *path, bool recursive, uint64_t attrs, int userns_fd, struct err *err)
 {
 	unsigned deep = recursive ? AT_RECURSIVE : 0;
-	cleanup_fd int fd = open_tree(dirfd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | deep);
+	cleanup_fd int fd =
+		open_tree(dirfd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | deep);
 	if (fd < 0)
 		return err_sys(err, errno, "can't clone the mount of %s", *path ? path : "a descriptor");
 	struct mount_attr attr = { .attr_set = attrs };

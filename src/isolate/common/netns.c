@@ -35,10 +35,16 @@ struct route_request {
 static size_t fill_request(void *out, const struct ip *ip, unsigned prefix)
 {
 	unsigned size = ip->family == AF_INET ? 4 : 16;
-	struct { struct nlmsghdr head; struct rtmsg route; } fixed = {
+	struct {
+		struct nlmsghdr head;
+		struct rtmsg route;
+	} fixed = {
 		.head = { .nlmsg_type = RTM_NEWROUTE, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE },
-		.route = { .rtm_family = (unsigned char)ip->family, .rtm_dst_len = (unsigned char)prefix, .rtm_table = RT_TABLE_LOCAL,
-			.rtm_protocol = RTPROT_BOOT, .rtm_type = RTN_LOCAL,
+		.route = { .rtm_family = (unsigned char)ip->family,
+			.rtm_dst_len = (unsigned char)prefix,
+			.rtm_table = RT_TABLE_LOCAL,
+			.rtm_protocol = RTPROT_BOOT,
+			.rtm_type = RTN_LOCAL,
 			.rtm_scope = ip->family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE },
 	};
 	const struct rtattr dst = { .rta_len = (unsigned short)(sizeof(dst) + size), .rta_type = RTA_DST };
@@ -56,7 +62,11 @@ static size_t fill_request(void *out, const struct ip *ip, unsigned prefix)
 
 static int read_answer(int fd, const struct ip *ip, unsigned prefix, struct err *err)
 {
-	struct { struct nlmsghdr head; struct nlmsgerr body; uint8_t rest[256]; } answer;
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr body;
+		uint8_t rest[256];
+	} answer;
 	char text[IP_TEXT_MAX];
 	ssize_t n = recv(fd, &answer, sizeof(answer), 0);
 	if (n < 0)
@@ -64,7 +74,8 @@ static int read_answer(int fd, const struct ip *ip, unsigned prefix, struct err 
 	if ((size_t)n < sizeof(answer.head) + sizeof(answer.body) || answer.head.nlmsg_type != NLMSG_ERROR)
 		return err_set(err, ERR_PROTOCOL, "the kernel's answer about a route of the box can't be read");
 	if (answer.body.error != 0)
-		return err_sys(err, -answer.body.error, "can't add the local route %s/%u inside the box", ip_format(ip, text), prefix);
+		return err_sys(
+			err, -answer.body.error, "can't add the local route %s/%u inside the box", ip_format(ip, text), prefix);
 	return 0;
 }
 
@@ -89,14 +100,16 @@ int netns_capture(const struct ip *literals, size_t n, struct err *err)
 	cleanup_fd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (fd < 0)
 		return err_sys(err, errno, "can't open a netlink socket");
-	if (ip_parse(CAPTURE_V4_NET, strlen(CAPTURE_V4_NET), &v4) < 0 || ip_parse(CAPTURE_V6_NET, strlen(CAPTURE_V6_NET), &v6) < 0)
+	if (ip_parse(CAPTURE_V4_NET, strlen(CAPTURE_V4_NET), &v4) < 0 ||
+		ip_parse(CAPTURE_V6_NET, strlen(CAPTURE_V6_NET), &v6) < 0)
 		return err_set(err, ERR_INVALID, "the capture ranges of this build don't parse");
 	if (add_route(fd, &v4, CAPTURE_V4_PREFIX, err) < 0)
 		return -1;
 	if (with_v6 && add_route(fd, &v6, CAPTURE_V6_PREFIX, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		if ((literals[i].family == AF_INET || with_v6) && add_route(fd, &literals[i], literals[i].family == AF_INET ? 32 : 128, err) < 0)
+		if ((literals[i].family == AF_INET || with_v6) &&
+			add_route(fd, &literals[i], literals[i].family == AF_INET ? 32 : 128, err) < 0)
 			return -1;
 	return 0;
 }

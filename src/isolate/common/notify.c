@@ -24,8 +24,14 @@ struct notify {
 	void *ctx;
 };
 
-union request { struct seccomp_notif notif; uint8_t room[STRUCT_ROOM]; };
-union response { struct seccomp_notif_resp resp; uint8_t room[STRUCT_ROOM]; };
+union request {
+	struct seccomp_notif notif;
+	uint8_t room[STRUCT_ROOM];
+};
+union response {
+	struct seccomp_notif_resp resp;
+	uint8_t room[STRUCT_ROOM];
+};
 
 static void read_command(pid_t pid, char out[17])
 {
@@ -75,10 +81,12 @@ static void on_readable(void *ctx, int fd, int ready)
 	n->on_denied(n->ctx, &denial);
 }
 
-struct notify *notify_new(struct loop *loop, int notify_fd, void (*on_denied)(void *ctx, const struct syscall_denial *d), void *ctx, struct err *err)
+struct notify *notify_new(struct loop *loop, int notify_fd, void (*on_denied)(void *ctx, const struct syscall_denial *d),
+	void *ctx, struct err *err)
 {
 	struct seccomp_notif_sizes sizes;
-	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 || sizes.seccomp_notif > STRUCT_ROOM || sizes.seccomp_notif_resp > STRUCT_ROOM) {
+	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 || sizes.seccomp_notif > STRUCT_ROOM ||
+		sizes.seccomp_notif_resp > STRUCT_ROOM) {
 		fd_close(&notify_fd);
 		err_set(err, ERR_UNSUPPORTED, "this kernel's seccomp notifications can't be read (sizes don't fit)");
 		return NULL;

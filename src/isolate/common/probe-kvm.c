@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is /dev/kvm good for a guest? A file that opens proves nothing: nested and paravirtual KVM exist that emulate most instructions, or die at ones that every
- * stock kernel uses. So a guest of four instructions counts down, and the time tells: about a tenth of a millisecond where the processor runs it, a
- * few milliseconds on nested hardware virtualisation, 150 ms and more where it is emulated.
+ * Is /dev/kvm good for a guest? A file that opens proves nothing: nested and paravirtual KVM exist that emulate most
+ * instructions, or die at ones that every stock kernel uses. So a guest of four instructions counts down, and the time tells:
+ * about a tenth of a millisecond where the processor runs it, a few milliseconds on nested hardware virtualisation, 150 ms and
+ * more where it is emulated.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,8 @@
 #define GUEST_SIZE 0x1000u
 
 /* Real mode, 32-bit operands: mov ecx, ROUNDS; again: dec ecx; jnz again; hlt */
-static const uint8_t guest[] = { 0x66, 0xb9, ROUNDS & 0xff, ROUNDS >> 8 & 0xff, ROUNDS >> 16 & 0xff, ROUNDS >> 24, 0x66, 0x49, 0x75, 0xfc, 0xf4 };
+static const uint8_t guest[] = { 0x66, 0xb9, ROUNDS & 0xff, ROUNDS >> 8 & 0xff, ROUNDS >> 16 & 0xff, ROUNDS >> 24, 0x66, 0x49,
+	0x75, 0xfc, 0xf4 };
 
 static int create_vcpu(int vm, struct err *err)
 {
@@ -32,7 +34,9 @@ static int create_vcpu(int vm, struct err *err)
 	if (memory == MAP_FAILED)
 		return err_sys(err, errno, "no memory for a guest");
 	memcpy(memory, guest, sizeof(guest));
-	struct kvm_userspace_memory_region region = { .guest_phys_addr = GUEST_AT, .memory_size = GUEST_SIZE, .userspace_addr = (uintptr_t)memory };
+	struct kvm_userspace_memory_region region = {
+		.guest_phys_addr = GUEST_AT, .memory_size = GUEST_SIZE, .userspace_addr = (uintptr_t)memory
+	};
 	if (ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region) < 0)
 		return err_sys(err, errno, "KVM takes no memory for a guest");
 	int vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
@@ -63,10 +67,14 @@ static int run_timed(int kvm, int vcpu, struct err *err)
 		return err_sys(err, errno, "KVM doesn't run a guest");
 	uint64_t took = time_monotonic_ns() - begun;
 	if (run->exit_reason != KVM_EXIT_HLT)
-		return err_set(err, ERR_UNSUPPORTED, "a guest of four instructions ended with exit reason %u instead of halting", run->exit_reason);
+		return err_set(err, ERR_UNSUPPORTED,
+			"a guest of four instructions ended with exit reason %u instead of halting", run->exit_reason);
 	if (took > USABLE_NS)
-		return err_set(err, ERR_UNSUPPORTED, "%u rounds of a loop took %.0f ms (a processor needs less than 1 ms): instructions are emulated one by one, so a "
-			"stock guest kernel won't run%s", ROUNDS, (double)took / NS_PER_MS,
+		return err_set(err, ERR_UNSUPPORTED,
+			"%u rounds of a loop took %.0f ms (a processor needs less than 1 ms): instructions are emulated one by "
+			"one, so a "
+			"stock guest kernel won't run%s",
+			ROUNDS, (double)took / NS_PER_MS,
 			access("/sys/module/kvm_pvm", F_OK) == 0 ? "; this is kvm_pvm, a paravirtual KVM" : "");
 	return 0;
 }
@@ -78,7 +86,9 @@ static int run_guest(struct err *err)
 #endif
 	cleanup_fd int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 	if (kvm < 0)
-		return errno == ENOENT ? err_set(err, ERR_UNSUPPORTED, "there is no /dev/kvm: no hardware virtualisation here, or the kvm module isn't loaded")
+		return errno == ENOENT ? err_set(err, ERR_UNSUPPORTED,
+						 "there is no /dev/kvm: no hardware virtualisation here, or the kvm module "
+						 "isn't loaded")
 				       : err_sys(err, errno, "can't open /dev/kvm (is this user in the group kvm?)");
 	if (ioctl(kvm, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
 		return err_set(err, ERR_UNSUPPORTED, "/dev/kvm speaks another version");
@@ -99,5 +109,6 @@ void probe_kvm(struct probe_row *ret)
 	if (ret->ok)
 		snprintf(ret->detail, sizeof(ret->detail), "runs a guest at the processor's speed");
 	else
-		snprintf(ret->detail, sizeof(ret->detail), "%s%s", access("/dev/kvm", F_OK) == 0 ? "/dev/kvm is there, but: " : "", err.text);
+		snprintf(ret->detail, sizeof(ret->detail), "%s%s",
+			access("/dev/kvm", F_OK) == 0 ? "/dev/kvm is there, but: " : "", err.text);
 }

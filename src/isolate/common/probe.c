@@ -116,8 +116,12 @@ static int do_proc(struct err *err)
 	int status = 1;
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return status == 0 ? 0 : err_set(err, ERR_UNSUPPORTED, "a fresh /proc is refused: parts of this one are covered, as container managers do it; run outside "
-		"of that container, or with an unmasked /proc (docker: --security-opt systempaths=unconfined)");
+	return status == 0 ? 0
+			   : err_set(err, ERR_UNSUPPORTED,
+				     "a fresh /proc is refused: parts of this one are covered, as container managers do it; "
+				     "run outside "
+				     "of that container, or with an unmasked /proc (docker: --security-opt "
+				     "systempaths=unconfined)");
 }
 
 static int make_stage(const char *const folders[], struct err *err)
@@ -135,16 +139,20 @@ static int make_stage(const char *const folders[], struct err *err)
 static int do_overlay(struct err *err)
 {
 	static const char *const folders[] = { "lower", "lower/d", "up", "work", "at", NULL };
-	const struct fs_option options[] = { { "lowerdir", STAGE "/lower" }, { "upperdir", STAGE "/up" }, { "workdir", STAGE "/work" },
-		{ "redirect_dir", "nofollow" }, { geteuid() == 0 ? NULL : "userxattr", NULL }, { NULL, NULL } };
+	const struct fs_option options[] = { { "lowerdir", STAGE "/lower" }, { "upperdir", STAGE "/up" },
+		{ "workdir", STAGE "/work" }, { "redirect_dir", "nofollow" }, { geteuid() == 0 ? NULL : "userxattr", NULL },
+		{ NULL, NULL } };
 	if (enter_mount_namespace(err) < 0 || make_stage(folders, err) < 0)
 		return -1;
 	cleanup_fd int fd = mount_fresh("overlay", options, MOUNT_SAFE, err);
 	if (fd < 0 || mount_attach(fd, AT_FDCWD, STAGE "/at", err) < 0)
 		return -1;
-	/* A folder that was deleted and made anew needs a mark on the upper one: the step that kernels before 6.6 can't do for ordinary users on tmpfs. */
+	/* A folder that was deleted and made anew needs a mark on the upper one: the step that kernels before 6.6 can't do for
+	 * ordinary users on tmpfs. */
 	if (rmdir(STAGE "/at/d") < 0 || mkdir(STAGE "/at/d", 0755) < 0)
-		return err_sys(err, errno, "overlay works, but not its marks on deleted folders (ordinary users need Linux 6.6); run bulkhead as root");
+		return err_sys(err, errno,
+			"overlay works, but not its marks on deleted folders (ordinary users need Linux 6.6); run bulkhead as "
+			"root");
 	return 0;
 }
 
@@ -212,7 +220,8 @@ static int do_close_range(struct err *err)
 	return close_range(64, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? err_sys(err, errno, "close_range with CLOEXEC (Linux 5.11)") : 0;
 }
 
-static void do_row(struct probe_row *row, const char *name, enum probe_need need, int (*what)(struct err *err), const char *good)
+static void do_row(
+	struct probe_row *row, const char *name, enum probe_need need, int (*what)(struct err *err), const char *good)
 {
 	struct err err = ERR_INIT;
 	*row = (struct probe_row){ .name = name, .need = need };
@@ -225,10 +234,13 @@ static void landlock_row(struct probe_row *row)
 	int abi = landlock_abi();
 	*row = (struct probe_row){ .name = "landlock", .need = PROBE_WANTED, .ok = abi >= 2 };
 	if (abi >= 2)
-		snprintf(row->detail, sizeof(row->detail), "version %d%s", abi, abi >= 6 ? ", with scopes for sockets and signals" : "");
+		snprintf(row->detail, sizeof(row->detail), "version %d%s", abi,
+			abi >= 6 ? ", with scopes for sockets and signals" : "");
 	else
-		snprintf(row->detail, sizeof(row->detail), "version %d; a second lock on files needs 2 (Linux 5.19 with CONFIG_SECURITY_LANDLOCK, and landlock in "
-			"the lsm= list)", abi);
+		snprintf(row->detail, sizeof(row->detail),
+			"version %d; a second lock on files needs 2 (Linux 5.19 with CONFIG_SECURITY_LANDLOCK, and landlock in "
+			"the lsm= list)",
+			abi);
 }
 
 static void cgroup_row(struct probe_row *row)
@@ -236,7 +248,8 @@ static void cgroup_row(struct probe_row *row)
 	static const char *const names[] = { [CGROUP_NONE] = "none", [CGROUP_V1] = "version 1", [CGROUP_V2] = "version 2" };
 	const struct cgroup_support *s = cgroup_support_get();
 	*row = (struct probe_row){ .name = "cgroup", .need = PROBE_WANTED, .ok = s->version != CGROUP_NONE };
-	snprintf(row->detail, sizeof(row->detail), "%s%s%s", names[s->version], s->version == CGROUP_NONE ? ": " : "", s->version == CGROUP_NONE ? s->why : "");
+	snprintf(row->detail, sizeof(row->detail), "%s%s%s", names[s->version], s->version == CGROUP_NONE ? ": " : "",
+		s->version == CGROUP_NONE ? s->why : "");
 }
 
 static void kernel_row(struct probe_row *row)
@@ -256,7 +269,8 @@ size_t probe_features(struct probe_row rows[PROBE_ROWS_MAX])
 	do_row(&rows[n++], "other namespaces", PROBE_REQUIRED, do_namespaces, "mount, pid, network, ipc, uts, cgroup");
 	do_row(&rows[n++], "mounts by descriptor", PROBE_REQUIRED, do_mount_api, "open_tree, move_mount, mount_setattr");
 	do_row(&rows[n++], "fresh /proc", PROBE_REQUIRED, do_proc, "mountable in a pid namespace");
-	do_row(&rows[n++], root ? "overlay" : "overlay in a user namespace", PROBE_REQUIRED, do_overlay, "with marks on deleted folders");
+	do_row(&rows[n++], root ? "overlay" : "overlay in a user namespace", PROBE_REQUIRED, do_overlay,
+		"with marks on deleted folders");
 	if (root)
 		do_row(&rows[n++], "id-mapped mounts", PROBE_WANTED, do_idmap, "on the file system of /");
 	do_row(&rows[n++], "system call filter", PROBE_REQUIRED, do_seccomp, "with notifications");
@@ -292,11 +306,15 @@ size_t probe_restrictions(struct probe_row rows[PROBE_ROWS_MAX])
 		"ordinary users get no user namespace; as root: sysctl kernel.unprivileged_userns_clone=1");
 	n += sysctl_row(&rows[n], "user.max_user_namespaces", "/proc/sys/user/max_user_namespaces", true,
 		"nobody gets a user namespace; as root: sysctl user.max_user_namespaces=10000");
-	n += sysctl_row(&rows[n], "kernel.apparmor_restrict_unprivileged_userns", "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", false,
-		"programs without an AppArmor profile get a crippled user namespace; as root: install /etc/apparmor.d/bulkhead (it comes with bulkhead) and run "
+	n += sysctl_row(&rows[n], "kernel.apparmor_restrict_unprivileged_userns",
+		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", false,
+		"programs without an AppArmor profile get a crippled user namespace; as root: install /etc/apparmor.d/bulkhead "
+		"(it comes with bulkhead) and run "
 		"apparmor_parser -r /etc/apparmor.d/bulkhead");
-	n += sysctl_row(&rows[n], "kernel.apparmor_restrict_unprivileged_unconfined", "/proc/sys/kernel/apparmor_restrict_unprivileged_unconfined", false,
-		"profiles with flags=(unconfined) no longer lift the restriction; bulkhead's own profile is of another kind and does");
+	n += sysctl_row(&rows[n], "kernel.apparmor_restrict_unprivileged_unconfined",
+		"/proc/sys/kernel/apparmor_restrict_unprivileged_unconfined", false,
+		"profiles with flags=(unconfined) no longer lift the restriction; bulkhead's own profile is of another kind "
+		"and does");
 	return n;
 }
 
@@ -314,9 +332,12 @@ size_t probe_limits(struct probe_row rows[PROBE_ROWS_MAX])
 	cgroup_support_probe(&s);
 	bool v2 = s.version == CGROUP_V2;
 	limit_row(&rows[n++], "cpus", s.cpu, v2 ? "cgroup v2 cpu.max" : "cgroup v1 cpu.cfs_quota_us", s.why);
-	limit_row(&rows[n++], "memory", s.memory, v2 ? "cgroup v2 memory.max, swap 0" : "cgroup v1 memory.limit_in_bytes, swap 0", s.why);
-	limit_row(&rows[n++], "processes", s.pids || s.pids_rlimit, s.pids ? (v2 ? "cgroup v2 pids.max" : "cgroup v1 pids.max")
-		: "RLIMIT_NPROC, counted in the box's own user namespace (hits can't be counted)", s.why);
+	limit_row(&rows[n++], "memory", s.memory,
+		v2 ? "cgroup v2 memory.max, swap 0" : "cgroup v1 memory.limit_in_bytes, swap 0", s.why);
+	limit_row(&rows[n++], "processes", s.pids || s.pids_rlimit,
+		s.pids ? (v2 ? "cgroup v2 pids.max" : "cgroup v1 pids.max")
+		       : "RLIMIT_NPROC, counted in the box's own user namespace (hits can't be counted)",
+		s.why);
 	bool disk = probe_in_child(do_tmpfs_limit, TIMEOUT_NS, &err) == 0;
 	limit_row(&rows[n++], "disk", disk, "the size of the one file system behind every writable place", err.text);
 	limit_row(&rows[n++], "open files", true, "RLIMIT_NOFILE", "");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seccomp-gen TABLE ARCH NAME: build-time compiler from seccomp.table to a C array of classic BPF. Runs on the build machine only; nothing of libseccomp
- * is needed at run time. libseccomp gives the numbers; the code is our own because its rule language can't say "anything but this value in the low
- * 32 bits", which terminal injection calls for.
+ * seccomp-gen TABLE ARCH: build-time compiler from seccomp.table to a C array of classic BPF. Runs on the build machine
+ * only; nothing of libseccomp is needed at run time. libseccomp gives the numbers; the code is our own because its rule
+ * language can't say "anything but this value in the low 32 bits", which terminal injection calls for.
  *
- * Shape of the program: architecture, then a binary tree over ranges of numbers with one action, then one chain of tests for a syscall whose
- * arguments matter. Every path ends in a return; the kernel remembers the numbers that are always allowed and skips the program for them.
+ * Shape of the program: architecture, then a binary tree over ranges of numbers with one action, then one chain of tests for a
+ * syscall whose arguments matter. Every path ends in a return; the kernel remembers the numbers that are always allowed and
+ * skips the program for them.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -33,8 +34,17 @@
 #define PROGRAM_MAX 4000 /* the kernel takes 4096 */
 #define X32_BIT 0x40000000u
 
-struct condition { unsigned arg; bool high; uint32_t mask, value; enum { EQUAL, UNEQUAL, AT_LEAST } op; };
-struct rule { struct condition conditions[CONDITIONS_MAX]; unsigned n; uint32_t action; };
+struct condition {
+	unsigned arg;
+	bool high;
+	uint32_t mask, value;
+	enum { EQUAL, UNEQUAL, AT_LEAST } op;
+};
+struct rule {
+	struct condition conditions[CONDITIONS_MAX];
+	unsigned n;
+	uint32_t action;
+};
 struct entry {
 	char name[32];
 	bool listed;
@@ -43,24 +53,53 @@ struct entry {
 	struct rule rules[RULES_MAX];
 	unsigned n;
 };
-struct program { struct sock_filter code[PROGRAM_MAX]; unsigned n; };
+struct program {
+	struct sock_filter code[PROGRAM_MAX];
+	unsigned n;
+};
 
 static struct entry table[NUMBERS];
 static uint32_t arch_token;
 static const char *path;
 static unsigned line_number;
 
-static const struct { const char *name; uint32_t value; } constants[] = {
-	{ "O_CREAT", 0100 }, { "O_TMPFILE_BIT", 020000000 }, { "S_IFMT", S_IFMT }, { "S_IFCHR", S_IFCHR }, { "S_IFBLK", S_IFBLK },
-	{ "TIOCSTI", 0x5412 }, { "TIOCLINUX", 0x541c }, { "TIOCSETD", 0x5423 },
-	{ "CLONE_NAMESPACES", 0x7e020000 }, { "CLONE_NAMESPACES_AND_TIME", 0x7e020080 },
-	{ "SECCOMP_SET_MODE_FILTER", SECCOMP_SET_MODE_FILTER }, { "SECCOMP_FILTER_FLAG_NEW_LISTENER", SECCOMP_FILTER_FLAG_NEW_LISTENER },
-	{ "PER_LINUX32", PER_LINUX32 }, { "RLIMIT_CORE", RLIMIT_CORE }, { "AF_UNIX", AF_UNIX }, { "AF_INET", AF_INET }, { "AF_INET6", AF_INET6 },
-	{ "AF_NETLINK", AF_NETLINK }, { "NETLINK_ROUTE", NETLINK_ROUTE }, { "SOCK_STREAM", SOCK_STREAM }, { "SOCK_DGRAM", SOCK_DGRAM },
-	{ "IPPROTO_TCP", IPPROTO_TCP }, { "IPPROTO_UDP", IPPROTO_UDP }, { "IPPROTO_MPTCP", 262 },
+static const struct {
+	const char *name;
+	uint32_t value;
+} constants[] = {
+	{ "O_CREAT", 0100 },
+	{ "O_TMPFILE_BIT", 020000000 },
+	{ "S_IFMT", S_IFMT },
+	{ "S_IFCHR", S_IFCHR },
+	{ "S_IFBLK", S_IFBLK },
+	{ "TIOCSTI", 0x5412 },
+	{ "TIOCLINUX", 0x541c },
+	{ "TIOCSETD", 0x5423 },
+	{ "CLONE_NAMESPACES", 0x7e020000 },
+	{ "CLONE_NAMESPACES_AND_TIME", 0x7e020080 },
+	{ "SECCOMP_SET_MODE_FILTER", SECCOMP_SET_MODE_FILTER },
+	{ "SECCOMP_FILTER_FLAG_NEW_LISTENER", SECCOMP_FILTER_FLAG_NEW_LISTENER },
+	{ "PER_LINUX32", PER_LINUX32 },
+	{ "RLIMIT_CORE", RLIMIT_CORE },
+	{ "AF_UNIX", AF_UNIX },
+	{ "AF_INET", AF_INET },
+	{ "AF_INET6", AF_INET6 },
+	{ "AF_NETLINK", AF_NETLINK },
+	{ "NETLINK_ROUTE", NETLINK_ROUTE },
+	{ "SOCK_STREAM", SOCK_STREAM },
+	{ "SOCK_DGRAM", SOCK_DGRAM },
+	{ "IPPROTO_TCP", IPPROTO_TCP },
+	{ "IPPROTO_UDP", IPPROTO_UDP },
+	{ "IPPROTO_MPTCP", 262 },
 };
-static const struct { const char *name; int value; } errnos[] = {
-	{ "NONE", 0 }, { "EPERM", EPERM }, { "ENOSYS", ENOSYS }, { "EPROTONOSUPPORT", EPROTONOSUPPORT },
+static const struct {
+	const char *name;
+	int value;
+} errnos[] = {
+	{ "NONE", 0 },
+	{ "EPERM", EPERM },
+	{ "ENOSYS", ENOSYS },
+	{ "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
 static void __attribute__((noreturn)) fail(const char *what, const char *word)
@@ -213,7 +252,8 @@ static void emit_rule(struct program *p, const struct rule *r)
 	unsigned misses[CONDITIONS_MAX];
 	for (unsigned i = 0; i < r->n; i++) {
 		const struct condition *c = &r->conditions[i];
-		emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)(offsetof(struct seccomp_data, args) + 8 * c->arg + 4 * c->high));
+		emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0,
+			(uint32_t)(offsetof(struct seccomp_data, args) + 8 * c->arg + 4 * c->high));
 		if (c->mask != UINT32_MAX)
 			emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, c->mask);
 		misses[i] = p->n;

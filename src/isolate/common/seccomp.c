@@ -24,7 +24,8 @@ int seccomp_install(struct err *err)
 	};
 	int fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 	if (fd < 0 && errno == EBUSY)
-		return err_set(err, ERR_UNSUPPORTED, "the system call filter can't be installed: this process already runs under a filter with a "
+		return err_set(err, ERR_UNSUPPORTED,
+			"the system call filter can't be installed: this process already runs under a filter with a "
 			"listener (a container manager's); run bulkhead outside of it");
 	if (fd < 0)
 		return err_sys(err, errno, "can't install the system call filter (needs Linux 5.0 with CONFIG_SECCOMP_FILTER)");

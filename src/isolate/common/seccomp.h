@@ -14,7 +14,8 @@ struct seccomp_refusal {
 	const char *name;
 };
 
-/* Installs the filter in the calling thread for good (no_new_privs must be set) and returns the listener (close-on-exec), or -1. */
+/* Installs the filter in the calling thread for good (no_new_privs must be set) and returns the listener (close-on-exec), or
+ * -1. */
 int seccomp_install(struct err *err);
 /* NULL when the table has no notice for that number. */
 const struct seccomp_refusal *seccomp_refusal_find(int number);

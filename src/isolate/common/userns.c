@@ -56,7 +56,8 @@ static int write_map(int proc_fd, const char *file, const struct id_map *map, st
 	char text[ID_MAP_MAX * 36] = "";
 	size_t len = 0;
 	for (size_t i = 0; i < map->n; i++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "%u %u %u\n", map->ranges[i].inside, map->ranges[i].outside, map->ranges[i].count);
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%u %u %u\n", map->ranges[i].inside,
+			map->ranges[i].outside, map->ranges[i].count);
 	return fd_write_file_at(proc_fd, file, text, err);
 }
 
@@ -101,19 +102,30 @@ static int explain_refusal(int sys, struct err *err)
 {
 	cleanup_free char *text = NULL;
 	size_t len;
-	if (fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/unprivileged_userns_clone", 16, &text, &len, NULL) == 0 && text[0] == '0')
-		return err_set(err, ERR_UNSUPPORTED, "ordinary users may not create user namespaces here (kernel.unprivileged_userns_clone=0); "
+	if (fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/unprivileged_userns_clone", 16, &text, &len, NULL) == 0 &&
+		text[0] == '0')
+		return err_set(err, ERR_UNSUPPORTED,
+			"ordinary users may not create user namespaces here (kernel.unprivileged_userns_clone=0); "
 			"as root: sysctl kernel.unprivileged_userns_clone=1, or run bulkhead as root");
 	text = mem_free(text);
-	if (fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 16, &text, &len, NULL) == 0 && text[0] == '1')
-		return err_set(err, ERR_UNSUPPORTED, "AppArmor restricts user namespaces here (kernel.apparmor_restrict_unprivileged_userns=1) and no profile "
-			"names this program; as root: install bulkhead's profile (/etc/apparmor.d/bulkhead) and run `apparmor_parser -r /etc/apparmor.d/bulkhead`");
+	if (fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 16, &text, &len, NULL) == 0 &&
+		text[0] == '1')
+		return err_set(err, ERR_UNSUPPORTED,
+			"AppArmor restricts user namespaces here (kernel.apparmor_restrict_unprivileged_userns=1) and no "
+			"profile "
+			"names this program; as root: install bulkhead's profile (/etc/apparmor.d/bulkhead) and run "
+			"`apparmor_parser -r /etc/apparmor.d/bulkhead`");
 	text = mem_free(text);
 	if (fd_read_file_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", 16, &text, &len, NULL) == 0 && atoi(text) == 0)
-		return err_set(err, ERR_UNSUPPORTED, "no user namespaces are to be had here (user.max_user_namespaces=0); as root: sysctl user.max_user_namespaces=10000");
+		return err_set(err, ERR_UNSUPPORTED,
+			"no user namespaces are to be had here (user.max_user_namespaces=0); as root: sysctl "
+			"user.max_user_namespaces=10000");
 	if (sys == EPERM)
-		return err_set(err, ERR_UNSUPPORTED, "the kernel refuses a user namespace (%s): a container manager's seccomp profile or a chroot forbids it; "
-			"run bulkhead outside of it, or allow unshare and clone with CLONE_NEWUSER in that profile", strerror(sys));
+		return err_set(err, ERR_UNSUPPORTED,
+			"the kernel refuses a user namespace (%s): a container manager's seccomp profile or a chroot forbids "
+			"it; "
+			"run bulkhead outside of it, or allow unshare and clone with CLONE_NEWUSER in that profile",
+			strerror(sys));
 	return err_sys(err, sys, "can't create a user namespace");
 }
 

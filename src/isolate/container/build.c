@@ -47,9 +47,11 @@ static int read_request(struct launch *l, struct launch_message *m, struct err *
 	if (spec_decode(c.p, c.left, &b->spec, err) < 0 || spec_validate(&b->spec, err) < 0)
 		return -1;
 	if (m->n_fds != b->spec.n_mounts + 1)
-		return err_set(err, ERR_PROTOCOL, "the launcher got %zu descriptors for %zu mounts", m->n_fds, b->spec.n_mounts);
+		return err_set(
+			err, ERR_PROTOCOL, "the launcher got %zu descriptors for %zu mounts", m->n_fds, b->spec.n_mounts);
 	if (b->spec.privileged != (geteuid() == 0))
-		return err_set(err, ERR_PROTOCOL, "the launcher was asked for a %s box but runs as user %u", b->spec.privileged ? "privileged" : "rootless", geteuid());
+		return err_set(err, ERR_PROTOCOL, "the launcher was asked for a %s box but runs as user %u",
+			b->spec.privileged ? "privileged" : "rootless", geteuid());
 	b->pipe_fd = fd_steal(&m->fds[0]);
 	for (size_t i = 0; i < b->spec.n_mounts; i++)
 		b->sources[i] = fd_steal(&m->fds[i + 1]);
@@ -115,7 +117,8 @@ static int clone_box(struct launch *l, int *ret_sync, struct err *err)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(err, errno, "can't create a socket");
 	struct clone_args args = {
-		.flags = CLONE_PARENT | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | (v2 >= 0 ? CLONE_INTO_CGROUP : 0),
+		.flags = CLONE_PARENT | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
+			 (v2 >= 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uint64_t)(uintptr_t)&l->pidfd,
 		.cgroup = v2 >= 0 ? (uint64_t)v2 : 0,
 	};
@@ -174,7 +177,8 @@ static int read_report(int sync, struct launch_message *m, struct err *err)
 {
 	if (receive_whole(sync, m, err) < 0) {
 		if (err && err->code == ERR_CLOSED)
-			return err_set(err, ERR_CLOSED, "the box's first process ended while the box was being built (killed by a limit?)");
+			return err_set(err, ERR_CLOSED,
+				"the box's first process ended while the box was being built (killed by a limit?)");
 		return -1;
 	}
 	struct cursor c = cursor_make(m->body.data, m->body.len);
@@ -226,13 +230,15 @@ static int build_box(struct launch *l, struct launch_message *request, struct er
 	struct launch_message report;
 	if (read_request(l, request, err) < 0 || prepare_cgroup(l, err) < 0)
 		return -1;
-	if ((l->build.spec.privileged ? create_maps(&l->build, err) : userns_enter_single(SPEC_INSIDE_ID, err)) < 0 || clone_box(l, &sync, err) < 0)
+	if ((l->build.spec.privileged ? create_maps(&l->build, err) : userns_enter_single(SPEC_INSIDE_ID, err)) < 0 ||
+		clone_box(l, &sync, err) < 0)
 		return -1;
 	launch_message_init(&report);
 	struct err beside = ERR_INIT;
 	int prepared = prepare_beside(l, sync, &beside);
 	if (prepared < 0)
-		shutdown(sync, SHUT_WR); /* the clone gives up when it comes to need what isn't there; unless it has failed by itself before */
+		shutdown(sync, SHUT_WR); /* the clone gives up when it comes to need what isn't there; unless it has failed by
+					    itself before */
 	int r = read_report(sync, &report, err);
 	if (prepared < 0 && beside.code != ERR_CLOSED && beside.sys != EPIPE && beside.sys != ECONNRESET) {
 		launch_message_done(&report);

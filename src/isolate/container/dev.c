@@ -12,11 +12,24 @@
 #include "isolate/common/mounts.h"
 #include "isolate/container/build.h"
 
-static const struct { const char *name; unsigned major, minor; } devices[] = {
-	{ "null", 1, 3 }, { "zero", 1, 5 }, { "full", 1, 7 }, { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
+static const struct {
+	const char *name;
+	unsigned major, minor;
+} devices[] = {
+	{ "null", 1, 3 },
+	{ "zero", 1, 5 },
+	{ "full", 1, 7 },
+	{ "random", 1, 8 },
+	{ "urandom", 1, 9 },
+	{ "tty", 5, 0 },
 };
-static const struct { const char *name, *target; } links[] = {
-	{ "fd", "/proc/self/fd" }, { "stdin", "/proc/self/fd/0" }, { "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
+static const struct {
+	const char *name, *target;
+} links[] = {
+	{ "fd", "/proc/self/fd" },
+	{ "stdin", "/proc/self/fd/0" },
+	{ "stdout", "/proc/self/fd/1" },
+	{ "stderr", "/proc/self/fd/2" },
 	{ "ptmx", "pts/ptmx" },
 };
 
@@ -31,14 +44,16 @@ static int add_device(int host_dev, int dev_fd, size_t i, struct err *err)
 		return -1;
 	/* The very device, not something that stands in its place. */
 	if (fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(devices[i].major, devices[i].minor))
-		return err_set(err, ERR_UNSUPPORTED, "the host's /dev/%s is not the device %u:%u; a box built with it couldn't be trusted", name,
+		return err_set(err, ERR_UNSUPPORTED,
+			"the host's /dev/%s is not the device %u:%u; a box built with it couldn't be trusted", name,
 			devices[i].major, devices[i].minor);
 	return mount_attach(fd, dev_fd, name, err);
 }
 
 static int add_terminals(int dev_fd, struct err *err)
 {
-	const struct fs_option options[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" }, { NULL, NULL } };
+	const struct fs_option options[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" },
+		{ NULL, NULL } };
 	cleanup_fd int fd = mount_fresh("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
 	return fd < 0 ? -1 : mount_attach(fd, dev_fd, "pts", err);
 }

@@ -13,13 +13,36 @@
 #include "isolate/common/mounts.h"
 #include "isolate/container/build.h"
 
-/* Shown read-only where the host has them; a link is shown as the link. No file that can hold a credential belongs here (npmrc, pip.conf, gitconfig, wgetrc,
- * ssl/private, ssh, apt/auth.conf …). docs/architecture.md repeats this list. */
+/* Shown read-only where the host has them; a link is shown as the link. Each costs 15 µs of every start, so: what programs fail
+ * without. No file that can hold a credential belongs here (npmrc, pip.conf, gitconfig, wgetrc, ssl/private, ssh, apt/auth.conf
+ * …). docs/architecture.md repeats this list. */
 static const char *const shown[] = {
-	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "os-release", "debian_version", "lsb-release", "localtime", "timezone", "mtab",
-	"ssl/certs", "ssl/openssl.cnf", "pki/ca-trust/extracted", "pki/tls/certs", "pki/tls/openssl.cnf",
-	"services", "protocols", "mime.types", "profile", "bash.bashrc", "bashrc", "inputrc", "terminfo", "fonts", "perl",
-	"python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
+	"ld.so.cache",
+	"ld.so.conf",
+	"ld.so.conf.d",
+	"alternatives",
+	"os-release",
+	"lsb-release",
+	"localtime",
+	"mtab",
+	"ssl/certs",
+	"ssl/openssl.cnf",
+	"pki/ca-trust/extracted",
+	"pki/tls/certs",
+	"pki/tls/openssl.cnf",
+	"services",
+	"protocols",
+	"mime.types",
+	"fonts",
+	"perl",
+	"python3.9",
+	"python3.10",
+	"python3.11",
+	"python3.12",
+	"python3.13",
+	"java-11-openjdk",
+	"java-17-openjdk",
+	"java-21-openjdk",
 };
 
 static int put_file(int etc_fd, const char *name, const char *text, struct err *err)
@@ -33,18 +56,22 @@ static int put_generated(const struct build *b, int etc_fd, struct err *err)
 {
 	char hosts[512], hostname[128];
 	const char *name = b->spec.hostname && b->spec.hostname[0] ? b->spec.hostname : "box";
-	snprintf(hosts, sizeof(hosts), "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %.64s\n", name);
+	snprintf(
+		hosts, sizeof(hosts), "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %.64s\n", name);
 	snprintf(hostname, sizeof(hostname), "%.64s\n", name);
-	const struct { const char *name, *text; } files[] = {
+	const struct {
+		const char *name, *text;
+	} files[] = {
 		{ "passwd", "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\n"
-			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+			    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
 		{ "group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n" },
 		{ "hosts", hosts },
 		{ "hostname", hostname },
 		/* The agent answers; one server, tried briefly, because nothing can be lost on the way. */
 		{ "resolv.conf", "nameserver 127.0.0.1\noptions ndots:0 timeout:5 attempts:1\n" },
-		{ "nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n"
-			"ethers: files\nrpc: files\n" },
+		{ "nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: "
+				   "files\nservices: files\n"
+				   "ethers: files\nrpc: files\n" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		if (put_file(etc_fd, files[i].name, files[i].text, err) < 0)
@@ -77,7 +104,9 @@ static int show(int host_etc, int etc_fd, const char *name, struct err *err)
 {
 	struct stat st;
 	if (fstatat(host_etc, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : err_sys(err, errno, "can't look at /etc/%s", name);
+		return errno == ENOENT || errno == ENOTDIR || errno == EACCES
+			       ? 0
+			       : err_sys(err, errno, "can't look at /etc/%s", name);
 	if (make_parent(etc_fd, name, err) < 0)
 		return -1;
 	if (S_ISLNK(st.st_mode))

@@ -32,7 +32,8 @@
 #include "isolate/launch.h"
 
 #define EXIT_INSIDE_FAILED 125
-/* Not 0: the kernel starts a core handler (core_pattern with a pipe) in spite of 0, as the host's root. With 1 it doesn't, and writes no file either. */
+/* Not 0: the kernel starts a core handler (core_pattern with a pipe) in spite of 0, as the host's root. With 1 it doesn't, and
+ * writes no file either. */
 #define CORE_OFF 1
 /* When the host runs out of memory, boxes go before the host's own programs. */
 #define OOM_SCORE "500"
@@ -69,7 +70,8 @@ static int take_prepared(struct build *b, struct err *err)
 	return r < 0 ? -1 : 0;
 }
 
-/* Knobs of the box's own network: the agent listens on low ports without any privilege, and on addresses that are only routed to loopback. */
+/* Knobs of the box's own network: the agent listens on low ports without any privilege, and on addresses that are only routed
+ * to loopback. */
 static int set_network_knobs(int proc_fd, struct err *err)
 {
 	if (fd_write_file_at(proc_fd, "sys/net/ipv4/ip_unprivileged_port_start", "0", err) < 0)
@@ -113,8 +115,8 @@ static int stage_shed(struct build *b, struct err *err)
 		return err_sys(err, errno, "can't enter the box's user namespace");
 	if (fd_write_file_at(b->proc_fd, "self/oom_score_adj", OOM_SCORE, err) < 0)
 		return -1;
-	/* Two second locks besides the system call filter's: no keys of the supervisor's session (as far as the user's quota of keyrings goes), and no user
-	 * namespaces. */
+	/* Two second locks besides the system call filter's: no keys of the supervisor's session (as far as the user's quota of
+	 * keyrings goes), and no user namespaces. */
 	syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 	if (fd_write_file_at(b->proc_fd, "sys/user/max_user_namespaces", "0", err) < 0)
 		return err_wrap(err, "can't close user namespaces inside the box");
@@ -157,7 +159,8 @@ static int limit(int resource, rlim_t value, const char *name, struct err *err)
 	return setrlimit(resource, &l) < 0 ? err_sys(err, errno, "can't set the box's %s", name) : 0;
 }
 
-/* The kernel forgets PDEATHSIG when credentials change, so it is asked for now; whoever died before that moment left a closed pipe. */
+/* The kernel forgets PDEATHSIG when credentials change, so it is asked for now; whoever died before that moment left a closed
+ * pipe. */
 static int tie_to_supervisor(const struct build *b, struct err *err)
 {
 	struct pollfd p = { .fd = b->pipe_fd, .events = POLLIN };
@@ -218,7 +221,7 @@ static int report_built(struct build *b, int listener, struct err *err)
 
 static int stage_become(struct build *b, struct err *err)
 {
-	static char *argv[] = { (char *)(uintptr_t)"bulkhead-agent", NULL };
+	static char *argv[] = { (char *)(uintptr_t) "bulkhead-agent", NULL };
 	static char *envp[] = { NULL };
 	cleanup_fd int listener = seccomp_install(err);
 	if (listener < 0 || report_built(b, listener, err) < 0)
@@ -239,7 +242,8 @@ static void __attribute__((noreturn)) report_failure(struct build *b, const stru
 
 void inside_main(struct build *b)
 {
-	static int (*const stages[])(struct build *, struct err *) = { stage_view, stage_join, stage_leave, stage_shed, stage_lock, stage_become };
+	static int (*const stages[])(
+		struct build *, struct err *) = { stage_view, stage_join, stage_leave, stage_shed, stage_lock, stage_become };
 	struct err err = ERR_INIT;
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	setsid();

@@ -16,8 +16,9 @@
 #include "isolate/common/mounts.h"
 #include "isolate/container/build.h"
 
-/* The descriptor belongs to the supervisor's mount namespace, where we may mount nothing. Its path leads to the same folder in our copy of that
- * namespace; that it is the same is checked, so a folder renamed meanwhile is an error and never another folder. */
+/* The descriptor belongs to the supervisor's mount namespace, where we may mount nothing. Its path leads to the same folder in
+ * our copy of that namespace; that it is the same is checked, so a folder renamed meanwhile is an error and never another
+ * folder. */
 static int reopen(int source, struct err *err)
 {
 	char link[40], path[PATH_MAX];
@@ -35,7 +36,8 @@ static int reopen(int source, struct err *err)
 	return fd_steal(&fd);
 }
 
-/* A copy shows one file system: overlay can't look through mounts inside its lower folder, and an ordinary user may not see beneath these. */
+/* A copy shows one file system: overlay can't look through mounts inside its lower folder, and an ordinary user may not see
+ * beneath these. */
 static int clone_source(struct build *b, size_t i, struct err *err)
 {
 	const struct spec_mount *m = &b->spec.mounts[i];
@@ -50,8 +52,10 @@ static int clone_source(struct build *b, size_t i, struct err *err)
 		clone = mount_clone(fd, "", false, attrs, -1, err);
 	}
 	if (clone < 0 && err && err->sys == EINVAL && m->mode == MOUNT_COPY)
-		return err_set(err, ERR_UNSUPPORTED, "the folder for %s has other file systems mounted inside it, which a copy can't show; "
-			"name a folder without mounts, or use mode ro or rw", m->target);
+		return err_set(err, ERR_UNSUPPORTED,
+			"the folder for %s has other file systems mounted inside it, which a copy can't show; "
+			"name a folder without mounts, or use mode ro or rw",
+			m->target);
 	return clone;
 }
 
@@ -90,8 +94,11 @@ static int create_component(struct build *b, int dir_fd, const char *name, bool 
 {
 	uid_t user = build_user_id(b);
 	if (!is_ours(b, dir_fd))
-		return err_set(err, ERR_INVALID, "there is no place for the mount %s: \"%s\" doesn't exist in a folder of the host, where nothing is created; "
-			"create it there, or choose another target", target, name);
+		return err_set(err, ERR_INVALID,
+			"there is no place for the mount %s: \"%s\" doesn't exist in a folder of the host, where nothing is "
+			"created; "
+			"create it there, or choose another target",
+			target, name);
 	int r = is_file ? openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644) : mkdirat(dir_fd, name, 0755);
 	if (r < 0 || fchownat(dir_fd, name, user, user, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(err, errno, "can't create the place for the mount %s", target);
@@ -120,7 +127,8 @@ static int open_place(struct build *b, const struct spec_mount *m, struct err *e
 			next = path_open_beneath(dir_fd, part, flags, 0);
 		}
 		if (next < 0)
-			return err_sys(err, -next, "can't reach the place for the mount %s at \"%s\" (links are not followed)", m->target, part);
+			return err_sys(err, -next, "can't reach the place for the mount %s at \"%s\" (links are not followed)",
+				m->target, part);
 		fd_close(&dir_fd);
 		dir_fd = next;
 	}
@@ -164,8 +172,9 @@ static int mount_overlay(struct build *b, size_t i, struct err *err)
 	snprintf(lower, sizeof(lower), STAGING "/lower/%zu", i);
 	snprintf(upper, sizeof(upper), STAGING "/up/%zu", i);
 	snprintf(work, sizeof(work), STAGING "/work/%zu", i);
-	const struct fs_option options[] = { { "lowerdir", lower }, { "upperdir", upper }, { "workdir", work }, { "redirect_dir", "nofollow" },
-		{ "metacopy", "off" }, { "index", "off" }, { "xino", "off" }, { b->spec.privileged ? NULL : "userxattr", NULL }, { NULL, NULL } };
+	const struct fs_option options[] = { { "lowerdir", lower }, { "upperdir", upper }, { "workdir", work },
+		{ "redirect_dir", "nofollow" }, { "metacopy", "off" }, { "index", "off" }, { "xino", "off" },
+		{ b->spec.privileged ? NULL : "userxattr", NULL }, { NULL, NULL } };
 	return mount_fresh("overlay", options, MOUNT_SAFE, err);
 }
 

@@ -11,17 +11,20 @@
 #include "isolate/container/build.h"
 
 static const char *const read_only[] = { "sys", "irq", "bus", "sysrq-trigger" };
-/* A folder is covered by an empty one, a file by /dev/null. What only root may touch is out of reach already: nobody in the box is the host's root,
- * and no process in it holds a capability. */
-static const char *const covered[] = { "acpi", "asound", "scsi", "fs", "driver", "kcore", "keys", "kmsg", "kallsyms", "timer_list", "timer_stats",
-	"sched_debug", "latency_stats", "interrupts", "cmdline", "modules", "slabinfo", "vmallocinfo", "kpagecount", "kpageflags", "kpagecgroup",
-	"mdstat", "partitions", "diskstats", "swaps" };
+/* A folder is covered by an empty one, a file by /dev/null. What only root may touch is out of reach already: nobody in the box
+ * is the host's root, and no process in it holds a capability. */
+static const char *const covered[] = { "acpi", "asound", "scsi", "fs", "driver", "kcore", "keys", "kmsg", "kallsyms",
+	"timer_list", "timer_stats", "sched_debug", "latency_stats", "interrupts", "cmdline", "modules", "slabinfo",
+	"vmallocinfo", "kpagecount", "kpageflags", "kpagecgroup", "mdstat", "partitions", "diskstats", "swaps" };
 
 static int mount_error(struct err *err)
 {
 	if (err && err->sys == EPERM)
-		return err_set(err, ERR_UNSUPPORTED, "the kernel refuses a fresh /proc: parts of this one are covered, as container managers do it; run bulkhead "
-			"outside of that container, or start it with an unmasked /proc (docker: --security-opt systempaths=unconfined)");
+		return err_set(err, ERR_UNSUPPORTED,
+			"the kernel refuses a fresh /proc: parts of this one are covered, as container managers do it; run "
+			"bulkhead "
+			"outside of that container, or start it with an unmasked /proc (docker: --security-opt "
+			"systempaths=unconfined)");
 	return -1;
 }
 
@@ -38,8 +41,10 @@ static int cover(const struct build *b, int proc_fd, const char *name, struct er
 	struct stat st;
 	if (fstatat(proc_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_mode & S_IRWXO) == 0)
 		return 0;
-	cleanup_fd int fd = S_ISDIR(st.st_mode) ? mount_clone(b->root_fd, "mnt", false, MOUNT_SAFE_RO | MOUNT_ATTR_NOEXEC, -1, err)
-						: mount_clone(b->root_fd, "dev/null", false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, err);
+	cleanup_fd int fd =
+		S_ISDIR(st.st_mode)
+			? mount_clone(b->root_fd, "mnt", false, MOUNT_SAFE_RO | MOUNT_ATTR_NOEXEC, -1, err)
+			: mount_clone(b->root_fd, "dev/null", false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, err);
 	return fd < 0 ? -1 : mount_attach(fd, proc_fd, name, err);
 }
 

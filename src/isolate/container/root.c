@@ -17,7 +17,11 @@
 
 /* Folders of the one writable file system; those with a place are mounted there. */
 enum owner { HOST, ROOT, USER };
-static const struct { const char *name, *place; mode_t mode; enum owner owner; } writable[] = {
+static const struct {
+	const char *name, *place;
+	mode_t mode;
+	enum owner owner;
+} writable[] = {
 	{ "root", NULL, 0755, ROOT },
 	{ "up", NULL, 0700, HOST },
 	{ "work", NULL, 0700, HOST },
@@ -29,8 +33,8 @@ static const struct { const char *name, *place; mode_t mode; enum owner owner; }
 	{ "shm", "dev/shm", 01777, ROOT },
 };
 
-static const char *const skeleton[] = { "proc", "sys", "dev", "dev/shm", "dev/pts", "etc", "tmp", "run", "home", "home/agent", "var", "var/tmp",
-	"opt", "mnt", "srv" };
+static const char *const skeleton[] = { "proc", "sys", "dev", "dev/shm", "dev/pts", "etc", "tmp", "run", "home", "home/agent",
+	"var", "var/tmp", "opt", "mnt", "srv" };
 
 /* What programs are made of. Nothing else of the host is shown: not /opt, /srv, /var, /home, /root, /run, /sys. */
 static const char *const system_folders[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
@@ -57,7 +61,8 @@ static int create_disk(struct build *b, struct err *err)
 		snprintf(inodes, sizeof(inodes), "%" PRIu64, n);
 	}
 	snprintf(uid, sizeof(uid), "%u", build_root_id(b));
-	const struct fs_option options[] = { { "size", size }, { "nr_inodes", inodes }, { "mode", "0755" }, { "uid", uid }, { "gid", uid }, { NULL, NULL } };
+	const struct fs_option options[] = { { "size", size }, { "nr_inodes", inodes }, { "mode", "0755" }, { "uid", uid },
+		{ "gid", uid }, { NULL, NULL } };
 	b->disk_fd = mount_fresh("tmpfs", options, MOUNT_SAFE, err);
 	return b->disk_fd < 0 ? -1 : 0;
 }

@@ -114,7 +114,9 @@ static void on_answer(void *ctx, int fd, int ready)
 	if (r > 0)
 		r = read_answer(s, &err);
 	else if (err.code == ERR_CLOSED)
-		err_set(&err, ERR_CLOSED, "bulkhead-launch ended without an answer (killed by a limit, from outside, or because it took more than 30 s)");
+		err_set(&err, ERR_CLOSED,
+			"bulkhead-launch ended without an answer (killed by a limit, from outside, or because it took more "
+			"than 30 s)");
 	end_launcher(s);
 	s->box.cgroup = cgroup_open(s->box.id, NULL);
 	if (r < 0)
@@ -134,7 +136,12 @@ static int spawn_launcher(struct start *s, int launcher_end, struct err *err)
 	cleanup_free char *path = child_find_program("bulkhead-launch", err);
 	char *argv[] = { path, NULL };
 	const struct child_fd fds[] = { { launcher_end, LAUNCH_FD } };
-	const struct child_spec spec = { .path = path, .argv = argv, .envp = environ, .fds = fds, .n_fds = ARRAY_LEN(fds), .death_signal = SIGKILL,
+	const struct child_spec spec = { .path = path,
+		.argv = argv,
+		.envp = environ,
+		.fds = fds,
+		.n_fds = ARRAY_LEN(fds),
+		.death_signal = SIGKILL,
 		.new_session = true };
 	pid_t pid;
 	return path ? child_start(&spec, &pid, &s->launcher_pidfd, err) : -1;
@@ -147,8 +154,9 @@ static int send_request(struct start *s, const struct spec *spec, int box_end, c
 	buf_init(&body, LAUNCH_MESSAGE_MAX);
 	fds[0] = box_end;
 	memcpy(fds + 1, mount_fds, spec->n_mounts * sizeof(int));
-	int r = buf_put_u32(&body, LAUNCH_REQUEST_BUILD) < 0 || spec_encode(&body, spec) < 0 ? err_set(err, ERR_LIMIT, "the plan of the box is too long")
-											     : launch_send(s->sock, &body, fds, spec->n_mounts + 1, err);
+	int r = buf_put_u32(&body, LAUNCH_REQUEST_BUILD) < 0 || spec_encode(&body, spec) < 0
+			? err_set(err, ERR_LIMIT, "the plan of the box is too long")
+			: launch_send(s->sock, &body, fds, spec->n_mounts + 1, err);
 	buf_free(&body);
 	return r;
 }
@@ -157,7 +165,8 @@ static int send_request(struct start *s, const struct spec *spec, int box_end, c
 static int make_sockets(int launch[2], int pipe_pair[2], struct err *err)
 {
 	int size = LAUNCH_MESSAGE_MAX;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipe_pair) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch) < 0 ||
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipe_pair) < 0)
 		return err_sys(err, errno, "can't create the sockets of a box");
 	if (setsockopt(launch[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) < 0)
 		return err_sys(err, errno, "can't size the launcher's socket");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bulkhead-launch: builds one box and is gone. Started by the supervisor with the protocol's socket as descriptor 3 (isolate/launch.h). */
+/* bulkhead-launch: builds one box and is gone. Started by the supervisor with the protocol's socket as descriptor 3
+ * (isolate/launch.h). */
 #include <stdio.h>
 #include <sys/socket.h>
 

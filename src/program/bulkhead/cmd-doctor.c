@@ -23,7 +23,8 @@
 #define PROBE_ID_BASE 0x7fff0000u
 
 struct report {
-	struct probe_row levels[ISOLATION_LEVEL_MAX], limits[PROBE_ROWS_MAX], features[PROBE_ROWS_MAX], restrictions[PROBE_ROWS_MAX], kvm;
+	struct probe_row levels[ISOLATION_LEVEL_MAX], limits[PROBE_ROWS_MAX], features[PROBE_ROWS_MAX],
+		restrictions[PROBE_ROWS_MAX], kvm;
 	size_t n_limits, n_features, n_restrictions;
 };
 
@@ -45,15 +46,22 @@ static void on_ready(void *ctx, struct box *box, const struct err *failure)
 	loop_quit(t->loop, 0);
 }
 
-/* A real box over a copy of an empty folder, built by the real launcher up to the running agent, then killed and checked to be gone. */
+/* A real box over a copy of an empty folder, built by the real launcher up to the running agent, then killed and checked to be
+ * gone. */
 static void try_container(struct trial *t, const char *folder)
 {
 	const uint64_t off = POLICY_UNLIMITED;
 	bool root = geteuid() == 0;
 	char target[] = "/workspace", hostname[] = "doctor", nothing[] = "";
 	struct spec_mount mount = { .target = target, .mode = MOUNT_COPY, .owner_uid = geteuid(), .owner_gid = getegid() };
-	struct spec spec = { .privileged = root, .host_id_base = root ? PROBE_ID_BASE : 0, .hostname = hostname, .workdir = target, .mounts = &mount,
-		.n_mounts = 1, .host_uname = nothing, .egress = true,
+	struct spec spec = { .privileged = root,
+		.host_id_base = root ? PROBE_ID_BASE : 0,
+		.hostname = hostname,
+		.workdir = target,
+		.mounts = &mount,
+		.n_mounts = 1,
+		.host_uname = nothing,
+		.egress = true,
 		.limits = { off, off, off, 1u << 20, off, off, off, off, off, off, off } };
 	cleanup_fd int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
@@ -104,10 +112,12 @@ static void other_levels(struct report *r)
 {
 	struct probe_row *gvisor = &r->levels[ISOLATION_GVISOR], *microvm = &r->levels[ISOLATION_MICROVM];
 	*gvisor = (struct probe_row){ .name = "gvisor" };
-	snprintf(gvisor->detail, sizeof(gvisor->detail), "not supported by this version yet (runsc is %s)", on_path("runsc") ? "installed" : "not installed");
+	snprintf(gvisor->detail, sizeof(gvisor->detail), "not supported by this version yet (runsc is %s)",
+		on_path("runsc") ? "installed" : "not installed");
 	*microvm = (struct probe_row){ .name = "microvm" };
 	probe_kvm(&r->kvm);
-	snprintf(microvm->detail, sizeof(microvm->detail), "not supported by this version yet; hardware virtualisation: %.600s", r->kvm.detail);
+	snprintf(microvm->detail, sizeof(microvm->detail), "not supported by this version yet; hardware virtualisation: %.600s",
+		r->kvm.detail);
 }
 
 static void examine(struct report *r)
@@ -124,30 +134,32 @@ static void print_rows(const char *title, const struct probe_row *rows, size_t n
 	bool colour = command_colour();
 	printf("%s\n", title);
 	for (size_t i = 0; i < n; i++)
-		printf("  %s%-12s%s %-46s %s\n", colour ? (rows[i].ok ? "\033[32m" : "\033[31m") : "", rows[i].ok ? good : bad, colour ? "\033[0m" : "",
-			rows[i].name, rows[i].detail);
+		printf("  %s%-12s%s %-46s %s\n", colour ? (rows[i].ok ? "\033[32m" : "\033[31m") : "", rows[i].ok ? good : bad,
+			colour ? "\033[0m" : "", rows[i].name, rows[i].detail);
 }
 
 static json_t *rows_json(const struct probe_row *rows, size_t n, const char *key)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "name", rows[i].name, key, rows[i].ok, "detail", rows[i].detail));
+		json_array_append_new(
+			list, json_pack("{s:s, s:b, s:s}", "name", rows[i].name, key, rows[i].ok, "detail", rows[i].detail));
 	return list;
 }
 
 static json_t *report_json(const struct report *r)
 {
-	return json_pack("{s:b, s:s, s:o, s:o, s:o, s:o}", "ready", r->levels[ISOLATION_CONTAINER].ok, "user", geteuid() == 0 ? "root" : "ordinary",
-		"levels", rows_json(r->levels, ISOLATION_LEVEL_MAX, "ready"), "limits", rows_json(r->limits, r->n_limits, "enforced"),
-		"features", rows_json(r->features, r->n_features, "present"),
+	return json_pack("{s:b, s:s, s:o, s:o, s:o, s:o}", "ready", r->levels[ISOLATION_CONTAINER].ok, "user",
+		geteuid() == 0 ? "root" : "ordinary", "levels", rows_json(r->levels, ISOLATION_LEVEL_MAX, "ready"), "limits",
+		rows_json(r->limits, r->n_limits, "enforced"), "features", rows_json(r->features, r->n_features, "present"),
 		"restrictions", rows_json(r->restrictions, r->n_restrictions, "open"));
 }
 
 static void print_report(const struct report *r)
 {
 	print_rows("isolation levels, weakest first", r->levels, ISOLATION_LEVEL_MAX, "ready", "not ready");
-	print_rows(geteuid() == 0 ? "limits (as root)" : "limits (as this user)", r->limits, r->n_limits, "enforced", "NOT enforced");
+	print_rows(geteuid() == 0 ? "limits (as root)" : "limits (as this user)", r->limits, r->n_limits, "enforced",
+		"NOT enforced");
 	print_rows("kernel features", r->features, r->n_features, "present", "missing");
 	print_rows("restrictions of user namespaces", r->restrictions, r->n_restrictions, "open", "restricted");
 }

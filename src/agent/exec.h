@@ -30,7 +30,8 @@ void exec_table_set_max(struct exec_table *t, uint32_t max);
 /* What the box can't do is reported to the host as EXEC_STARTED with an errno. -1 only when the host broke the protocol or
  * the pipe is over. */
 int exec_start(struct exec_table *t, const struct wire_exec *m, struct err *err);
-void exec_signal(struct exec_table *t, const struct wire_signal *m);  /* an execution that is gone is no error: they cross on the way */
+/* An execution that is gone is no error: they cross on the way. */
+void exec_signal(struct exec_table *t, const struct wire_signal *m);
 void exec_resize(struct exec_table *t, const struct wire_resize *m);
 /* A process was collected. -1 when the pipe is over. */
 int exec_reaped(struct exec_table *t, pid_t pid, int wait_status, struct err *err);

@@ -478,6 +478,24 @@ static void test_refusal_of_the_host_is_a_reset(void **state)
 	close(fd);
 }
 
+/* An answer cut short must not look like a whole one, also when the program has said all it had to say. */
+static void test_reset_after_half_close_is_a_reset(void **state)
+{
+	struct harness *h = *state;
+	struct side_stream *st;
+	uint8_t out[16];
+	int fd = enter(h, &lo_v4, HARNESS_PROXY_PORT, &st);
+	shutdown(fd, SHUT_WR);
+	harness_until(h, st->eof);
+	assert_int_equal(mux_stream_write(st->s, "half", 4), 4);
+	assert_int_equal(receive(h, fd, out, 4), 4);
+	mux_stream_close(st->s, MUX_RESET_IO);
+	harness_until(h, ready(fd, POLLIN));
+	assert_int_equal(recv(fd, out, sizeof(out), 0), -1);
+	assert_int_equal(errno, ECONNRESET);
+	close(fd);
+}
+
 static void test_literal_and_proxy(void **state)
 {
 	struct harness *h = *state;
@@ -652,7 +670,8 @@ int main(void)
 		WITH_AGENT(test_reverse_of_a_known_name), WITH_AGENT(test_tcp), WITH_AGENT(test_tcp_nonsense),
 		WITH_AGENT(test_questions_are_merged), WITH_AGENT(test_flood_of_names), WITH_AGENT(test_host_that_never_answers),
 		WITH_AGENT(test_connection_by_name), WITH_AGENT(test_port_that_is_not_allowed_is_refused),
-		WITH_AGENT(test_refusal_of_the_host_is_a_reset), WITH_AGENT(test_literal_and_proxy), WITH_AGENT(test_no_longer_allowed),
+		WITH_AGENT(test_refusal_of_the_host_is_a_reset), WITH_AGENT(test_reset_after_half_close_is_a_reset),
+		WITH_AGENT(test_literal_and_proxy), WITH_AGENT(test_no_longer_allowed),
 		WITH_AGENT(test_ceiling_of_connections), WITH_AGENT(test_connections_leak_nothing), WITH_AGENT(test_descriptors_run_out),
 		cmocka_unit_test(test_failure_is_told),
 	};

@@ -423,9 +423,20 @@ static void read_proxy_head(struct flow *f)
 	decide(f, r == PROXY_REFUSE ? head.reason : REASON_NONE);
 }
 
+/* More flows than a sandbox can have, even if each were refused: not looked at, but counted. */
+static void refuse_unseen(struct gate *g, const struct gate_msg_open *m)
+{
+	static const struct gate_target any = { .text = "*" };
+	struct egress_event e = { .flow = m->flow, .target = &any, .entrance = entrance_names[m->entrance],
+		.verdict = { .reason = REASON_BUDGET_CONNECTIONS, .rule = -1 } };
+	gate_denied(g, &e);
+}
+
 void flow_open(struct gate *g, const struct gate_msg_open *m, int client_fd)
 {
 	if (g->finishing || g->n_flows >= GATE_FLOWS_MAX) {
+		if (!g->finishing)
+			refuse_unseen(g, m);
 		fd_close(&client_fd);
 		return;
 	}

@@ -279,10 +279,11 @@ struct resolver *resolver_new(struct loop *loop, struct hosts *hosts, struct err
 	struct resolver *r = mem_alloc(sizeof(*r));
 	r->loop = loop;
 	r->hosts = hosts;
-	/* The very name, never a search list or $HOSTALIASES; "b": never files. What is left of resolv.conf is read right here. */
+	/* The very name, never a search list or $HOSTALIASES; "b": never files. What is left of resolv.conf is read right here. Sockets aren't kept
+	 * open: a fresh source port for each burst of questions is what makes forged answers hard. */
 	char lookups[] = "b";
 	struct ares_options options = {
-		.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES | ARES_FLAG_STAYOPEN,
+		.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
 		.timeout = TIMEOUT_MS,
 		.tries = TRIES,
 		.ndots = 1,

@@ -19,6 +19,12 @@
 #include "program/bulkhead-gate/syscalls.h"
 #include "program/common/confine.h"
 
+#ifdef WITH_SANITIZER
+enum { SANITIZED = true };
+#else
+enum { SANITIZED = false };
+#endif
+
 static const char *program;
 static const struct rig_name names[] = { { "ok.example", "127.0.0.1" }, { "evil.example", "127.0.0.1" }, { NULL, NULL } };
 
@@ -95,9 +101,7 @@ static void it_is_confined_before_it_says_ready(void **state)
 	status_of(r->child, "CapPrm", value);
 	assert_string_equal(value, "0000000000000000");
 	status_of(r->child, "Seccomp", value);
-#ifndef WITH_SANITIZER
-	assert_string_equal(value, "2");
-#endif
+	assert_string_equal(value, SANITIZED ? "0" : "2");
 	if (geteuid() == 0) {
 		status_of(r->child, "Uid", value);
 		assert_string_equal(value, "65534\t65534\t65534\t65534");
@@ -189,7 +193,8 @@ static int try_uring(void) { return errno_of(syscall(SYS_io_uring_setup, 1, NULL
 
 static void system_calls_outside_the_list_are_stopped(void **state)
 {
-#ifndef WITH_SANITIZER
+	if (SANITIZED)
+		skip(); /* the sanitizers' runtimes need other calls: such a build has no list */
 	static const struct { const char *what; int (*attempt)(void); enum outcome want; } cases[] = {
 		{ "open", try_open, REFUSED }, { "a unix socket", try_unix, REFUSED }, { "a netlink socket", try_netlink, REFUSED },
 		{ "a raw socket", try_raw, REFUSED }, { "a packet socket", try_packet, REFUSED }, { "a vsock socket", try_vsock, REFUSED },
@@ -199,9 +204,6 @@ static void system_calls_outside_the_list_are_stopped(void **state)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		assert_outcome(syscalls_restrict, cases[i].attempt, cases[i].want, cases[i].what);
-#else
-	skip();
-#endif
 }
 
 static void paths_are_closed_without_the_list_too(void **state)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <sodium.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -34,8 +35,11 @@ static void raise_descriptors(void)
 /* Everything that opens files or asks the kernel on first use does so now. */
 static int prepare_libraries(struct err *err)
 {
-	const size_t *random = (const size_t *)getauxval(AT_RANDOM);
-	json_object_seed(random ? random[0] | 1 : 0);
+	const void *random = (const void *)getauxval(AT_RANDOM);
+	size_t seed = 0;
+	if (random)
+		memcpy(&seed, random, sizeof(seed)); /* it isn't aligned */
+	json_object_seed(seed | 1);
 	return sodium_init() < 0 ? err_set(err, ERR_SYSTEM, "cannot prepare the hash function") : 0;
 }
 

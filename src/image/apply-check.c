@@ -28,7 +28,8 @@ bool original_is_unchanged(const struct change *one, int parent, const char *nam
 	if (one->before == FILE_FOLDER)
 		return one->kind != CHANGE_MODE || (st->st_mode & 07777) == one->mode_before ||
 		       (st->st_mode & 07777) == (one->mode_after | 0700); /* ours, interrupted */
-	if (st->st_ino != one->orig_ino || (uint64_t)st->st_size != one->orig_size || tree_time_ns(&st->st_mtim) != one->orig_mtime_ns)
+	if (st->st_ino != one->orig_ino || (uint64_t)st->st_size != one->orig_size ||
+		tree_time_ns(&st->st_mtim) != one->orig_mtime_ns)
 		return false;
 	if (one->before != FILE_LINK && (st->st_mode & 07777) != one->mode_before)
 		return false;
@@ -48,15 +49,17 @@ bool original_is_as_wanted(const struct apply *a, const struct change *one, int 
 		return false;
 	bool same_mode = (st->st_mode & 07777) == one->mode_after;
 	if (one->kind == CHANGE_MODE)
-		return same_mode && (one->after == FILE_FOLDER || (st->st_ino == one->orig_ino && (uint64_t)st->st_size == one->orig_size) ||
-					    same_original_content(one, parent, name, st));
+		return same_mode &&
+		       (one->after == FILE_FOLDER || (st->st_ino == one->orig_ino && (uint64_t)st->st_size == one->orig_size) ||
+			       same_original_content(one, parent, name, st));
 	if (one->after == FILE_FOLDER)
 		return true; /* its mode is set in any case */
 	if (one->after == FILE_LINK) {
 		cleanup_free char *target = tree_read_link(parent, name);
 		return target && str_eq(target, one->link_after);
 	}
-	return one->after == FILE_REGULAR && same_mode && (uint64_t)st->st_size == one->size_after && content_is_stored(a, one, parent, name);
+	return one->after == FILE_REGULAR && same_mode && (uint64_t)st->st_size == one->size_after &&
+	       content_is_stored(a, one, parent, name);
 }
 
 static int compare_gone(const void *x, const void *y)
@@ -159,8 +162,11 @@ static int check_made(const struct apply *a, const struct change *one, enum item
 	if (r < 0)
 		return r;
 	if (kind == FILE_NONE) {
-		/* Killed between taking the old kind away and making the new one: the old one is gone, and it was checked then. */
-		*ret = new_here || (one->kind == CHANGE_TYPE && (one->before == FILE_FOLDER || one->after == FILE_FOLDER)) ? ITEM_TODO : ITEM_CONFLICT;
+		/* Killed between taking the old kind away and making the new one: the old one is gone, and it was checked then.
+		 */
+		*ret = new_here || (one->kind == CHANGE_TYPE && (one->before == FILE_FOLDER || one->after == FILE_FOLDER))
+			       ? ITEM_TODO
+			       : ITEM_CONFLICT;
 		return 0;
 	}
 	if (original_is_as_wanted(a, one, parent, name, &st)) {

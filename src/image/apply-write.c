@@ -40,18 +40,23 @@ struct spot {
 static int changed_meanwhile(struct err *err, const char *path)
 {
 	cleanup_free char *quoted = change_path_quote("", path);
-	return err_set(err, ERR_CONFLICT, "%s was changed by somebody else at this moment; it was left as they made it, what came before it is applied: look at "
-		"`bulkhead diff` and apply again", quoted);
+	return err_set(err, ERR_CONFLICT,
+		"%s was changed by somebody else at this moment; it was left as they made it, what came before it is applied: "
+		"look at "
+		"`bulkhead diff` and apply again",
+		quoted);
 }
 
 static int fail(struct err *err, int r, const char *doing, const char *path)
 {
 	cleanup_free char *quoted = change_path_quote("", path);
-	return err_sys(err, -r, "cannot %s %s (what came before it is applied; the same command goes on from here)", doing, quoted);
+	return err_sys(
+		err, -r, "cannot %s %s (what came before it is applied; the same command goes on from here)", doing, quoted);
 }
 
-/* An earlier, killed apply may have left its temporary entry. Before the exchange it is the new state, to be made again; after it (finished) it is the
- * original that came out. Anything else is what somebody wrote in the very moment of the exchange: not ours to remove. */
+/* An earlier, killed apply may have left its temporary entry. Before the exchange it is the new state, to be made again; after
+ * it (finished) it is the original that came out. Anything else is what somebody wrote in the very moment of the exchange: not
+ * ours to remove. */
 static void clear_temp(const struct spot *s, bool finished)
 {
 	struct stat st;
@@ -77,7 +82,8 @@ static void spot_done(struct spot *s)
 }
 #define cleanup_spot __attribute__((cleanup(spot_done)))
 
-/* New files belong to whom their folder belongs, changed ones to whom they belonged. Only root can give away; an ordinary user keeps the group where it may. */
+/* New files belong to whom their folder belongs, changed ones to whom they belonged. Only root can give away; an ordinary user
+ * keeps the group where it may. */
 static int set_owner(const struct spot *s, int fd)
 {
 	struct stat parent, own;
@@ -146,8 +152,9 @@ static int place_new(const struct spot *s)
 static bool took_the_checked(const struct spot *s)
 {
 	struct stat st;
-	return fstatat(s->parent, s->temp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == s->st.st_ino && st.st_size == s->st.st_size &&
-	       st.st_mode == s->st.st_mode && tree_time_ns(&st.st_mtim) == tree_time_ns(&s->st.st_mtim);
+	return fstatat(s->parent, s->temp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == s->st.st_ino &&
+	       st.st_size == s->st.st_size && st.st_mode == s->st.st_mode &&
+	       tree_time_ns(&st.st_mtim) == tree_time_ns(&s->st.st_mtim);
 }
 
 /* -ESTALE: somebody changed it; it is back in its place. */
@@ -157,7 +164,8 @@ static int place_over(const struct spot *s)
 		if (errno != EINVAL)
 			return errno == ENOENT ? -ESTALE : -errno;
 		struct stat st;
-		if (fstatat(s->parent, s->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || tree_time_ns(&st.st_ctim) != tree_time_ns(&s->st.st_ctim))
+		if (fstatat(s->parent, s->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			tree_time_ns(&st.st_ctim) != tree_time_ns(&s->st.st_ctim))
 			return -ESTALE;
 		return renameat(s->parent, s->temp, s->parent, s->name) < 0 ? -errno : 0;
 	}
@@ -232,7 +240,9 @@ static int put_folder(const struct spot *s)
 static int take_away(const struct spot *s)
 {
 	if (s->kind == FILE_FOLDER)
-		return unlinkat(s->parent, s->name, AT_REMOVEDIR) < 0 ? (errno == ENOTEMPTY || errno == EEXIST ? -ESTALE : -errno) : 0;
+		return unlinkat(s->parent, s->name, AT_REMOVEDIR) < 0
+			       ? (errno == ENOTEMPTY || errno == EEXIST ? -ESTALE : -errno)
+			       : 0;
 	if (renameat2(s->parent, s->name, s->parent, s->temp, RENAME_NOREPLACE) < 0) {
 		if (errno != EINVAL)
 			return -errno;
@@ -253,7 +263,8 @@ static int put_file(struct spot *s, struct err *err)
 	int r = put_file_from(s, from, s->one->digest);
 	if (r == -EBADMSG) {
 		cleanup_free char *quoted = change_path_quote("", s->one->path);
-		return err_set(err, ERR_CORRUPT, "the stored content of %s isn't what was saved; it was not applied: discard these changes", quoted);
+		return err_set(err, ERR_CORRUPT,
+			"the stored content of %s isn't what was saved; it was not applied: discard these changes", quoted);
 	}
 	if (r == -ESTALE || r == -EEXIST)
 		return changed_meanwhile(err, s->one->path);
@@ -376,13 +387,14 @@ static int set_folder_mode(const struct apply *a, size_t item, mode_t mode, stru
 	return r < 0 ? fail(err, r, "set the mode of", one->path) : 0;
 }
 
-/* Folders that were opened for the changes below them are opened first; all get their exact modes last, inner ones before outer ones. */
+/* Folders that were opened for the changes below them are opened first; all get their exact modes last, inner ones before outer
+ * ones. */
 static int open_folders(const struct apply *a, struct err *err)
 {
 	for (size_t i = 0; i < a->c->n; i++) {
 		const struct change *one = &a->c->items[i];
-		if (a->state[i] == ITEM_TODO && one->kind == CHANGE_MODE && one->after == FILE_FOLDER && (one->mode_after & 0300) == 0300 &&
-			set_folder_mode(a, i, one->mode_after | 0700, err) < 0)
+		if (a->state[i] == ITEM_TODO && one->kind == CHANGE_MODE && one->after == FILE_FOLDER &&
+			(one->mode_after & 0300) == 0300 && set_folder_mode(a, i, one->mode_after | 0700, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -432,8 +444,8 @@ static void clear_leftovers(const struct apply *a)
 int apply_write(struct apply *a, struct err *err)
 {
 	clear_leftovers(a);
-	if (open_folders(a, err) < 0 || write_all_gone(a, true, err) < 0 || write_all_made(a, err) < 0 || write_all_gone(a, false, err) < 0 ||
-		set_folder_modes(a, err) < 0)
+	if (open_folders(a, err) < 0 || write_all_gone(a, true, err) < 0 || write_all_made(a, err) < 0 ||
+		write_all_gone(a, false, err) < 0 || set_folder_modes(a, err) < 0)
 		return -1;
 	cleanup_fd int root = openat(a->original, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root >= 0 && syncfs(root) < 0)

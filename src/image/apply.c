@@ -40,7 +40,9 @@ static int refuse_conflicts(const struct changes *conflicts, struct err *err)
 	}
 	if (shown < conflicts->n)
 		buf_printf(&names, "%s%zu more", shown ? " and " : "", conflicts->n - shown);
-	err_set(err, ERR_CONFLICT, "the original changed meanwhile: %.*s; nothing was applied: name the other paths to apply them alone, or put the original back",
+	err_set(err, ERR_CONFLICT,
+		"the original changed meanwhile: %.*s; nothing was applied: name the other paths to apply them alone, or put "
+		"the original back",
 		(int)names.len, names.data ? (const char *)names.data : "");
 	buf_free(&names);
 	return -1;
@@ -61,8 +63,8 @@ static int run(struct apply *a, char *const *paths, bool dry_run, struct apply_r
 	return dry_run ? 0 : apply_write(a, err);
 }
 
-int changes_apply(const struct changes *c, int dirfd, const char *name, int original_fd, char *const *paths, bool dry_run, struct apply_result *ret,
-	struct err *err)
+int changes_apply(const struct changes *c, int dirfd, const char *name, int original_fd, char *const *paths, bool dry_run,
+	struct apply_result *ret, struct err *err)
 {
 	struct apply a = { .c = c, .dirfd = dirfd, .name = name, .original = original_fd };
 	a.state = mem_alloc_array(c->n + 1, sizeof(*a.state));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Applying, in this folder only: select (what was asked for, what is held), check (nothing is written while there is a conflict), write.
+ * Applying, in this folder only: select (what was asked for, what is held), check (nothing is written while there is a
+ * conflict), write.
  *
- * The original is live: anybody may change it between our look and our write. Each file is therefore put in place by an exchange (or taken away by a rename), and
- * what came out is looked at: if it isn't what was checked, it is put back.
+ * The original is live: anybody may change it between our look and our write. Each file is therefore put in place by an
+ * exchange (or taken away by a rename), and what came out is looked at: if it isn't what was checked, it is put back.
  *
- * Killed at any line, the same command can be given again: what is as it should be already is left alone, leftovers carry names that only this list of
- * changes knows (`nonce`) and are cleared.
+ * Killed at any line, the same command can be given again: what is as it should be already is left alone, leftovers carry names
+ * that only this list of changes knows (`nonce`) and are cleared.
  */
 #pragma once
 
@@ -52,7 +53,9 @@ int apply_select(struct apply *a, char *const *paths, struct err *err);
 int apply_check(struct apply *a, struct err *err);
 int apply_write(struct apply *a, struct err *err);
 
-/* What is at the path now is what was there when the changes were collected. moved: it was renamed by us, so that its ctime says nothing. */
+/* What is at the path now is what was there when the changes were collected. moved: it was renamed by us, so that its ctime
+ * says nothing. */
 bool original_is_unchanged(const struct change *one, int parent, const char *name, const struct stat *st, bool moved);
 /* What is at the path now is what the change would make of it. */
-bool original_is_as_wanted(const struct apply *a, const struct change *one, int parent, const char *name, const struct stat *st);
+bool original_is_as_wanted(
+	const struct apply *a, const struct change *one, int parent, const char *name, const struct stat *st);

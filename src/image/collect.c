@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks the upper folder beside the original. No recursion: a stack of paths, each opened afresh from the roots, so that a tree of any depth needs three
- * descriptors. The box is dead, so the upper folder stands still; the original may change under us at any time.
+ * Walks the upper folder beside the original. No recursion: a stack of paths, each opened afresh from the roots, so that a tree
+ * of any depth needs three descriptors. The box is dead, so the upper folder stands still; the original may change under us at
+ * any time.
  */
 #include "image/changes.h"
 
@@ -73,8 +74,10 @@ static int push(struct collect *c, char *path, bool upper, bool lower, struct er
 	c->path_bytes += strlen(path);
 	c->stack[c->depth++] = (struct pending){ path, upper, lower };
 	if (c->path_bytes > PATH_BYTES_MAX)
-		return err_set(err, ERR_LIMIT, "the changed paths are longer than %u MiB together; the run made too deep a tree to be kept: "
-			"discard it and run again with another folder", PATH_BYTES_MAX >> 20);
+		return err_set(err, ERR_LIMIT,
+			"the changed paths are longer than %u MiB together; the run made too deep a tree to be kept: "
+			"discard it and run again with another folder",
+			PATH_BYTES_MAX >> 20);
 	return 0;
 }
 
@@ -90,8 +93,10 @@ static struct change *emit(struct collect *c, char *path, enum change_kind kind,
 	c->path_bytes += len;
 	if (c->out.n >= c->max || c->path_bytes > PATH_BYTES_MAX || len > TREE_PATH_MAX) {
 		mem_free(path);
-		err_set(err, ERR_LIMIT, "more than %zu files changed, or their paths are too long; nothing is cut short, so nothing is kept: "
-			"run again with a higher ceiling or a smaller folder", c->max);
+		err_set(err, ERR_LIMIT,
+			"more than %zu files changed, or their paths are too long; nothing is cut short, so nothing is kept: "
+			"run again with a higher ceiling or a smaller folder",
+			c->max);
 		return NULL;
 	}
 	struct change *one = changes_append(&c->out, &c->cap);
@@ -173,7 +178,8 @@ static int digest_upper(struct collect *c, struct change *one, int fd, struct er
 	return 0;
 }
 
-/* A file with several names: its ctime changes when another name goes, so its content has to speak. Unreadable: then the ctime decides alone. */
+/* A file with several names: its ctime changes when another name goes, so its content has to speak. Unreadable: then the ctime
+ * decides alone. */
 static void digest_original(struct change *one, int folder, const char *name, const struct stat *st)
 {
 	if (st->st_nlink < 2 || one->before != FILE_REGULAR)
@@ -208,8 +214,8 @@ static int set_content(struct collect *c, struct change *one, const struct folde
 }
 
 /* Is this copied-up file still what the original is? 1, 0 or -1. An original that can't be read counts as different. */
-static int same_content(const struct folder *f, const char *name, const struct stat *up, const struct stat *low, enum file_kind kind,
-	const char *path, struct err *err)
+static int same_content(const struct folder *f, const char *name, const struct stat *up, const struct stat *low,
+	enum file_kind kind, const char *path, struct err *err)
 {
 	if (kind == FILE_LINK) {
 		cleanup_free char *a = tree_read_link(f->upper, name);
@@ -230,7 +236,8 @@ static int same_content(const struct folder *f, const char *name, const struct s
 	return r < 0 ? fail_at(err, r, "compare with its original the changed", path) : r;
 }
 
-static int add_deleted(struct collect *c, const struct folder *f, const char *name, const struct stat *low, enum file_kind kind, struct err *err)
+static int add_deleted(struct collect *c, const struct folder *f, const char *name, const struct stat *low, enum file_kind kind,
+	struct err *err)
 {
 	char *path = child_path(f->path, name);
 	if (kind == FILE_FOLDER && push(c, mem_strdup(path), false, true, err) < 0) {
@@ -245,8 +252,8 @@ static int add_deleted(struct collect *c, const struct folder *f, const char *na
 	return 0;
 }
 
-static int add_changed(struct collect *c, const struct folder *f, const char *name, enum change_kind kind, const struct stat *up,
-	enum file_kind up_kind, const struct stat *low, enum file_kind low_kind, struct err *err)
+static int add_changed(struct collect *c, const struct folder *f, const char *name, enum change_kind kind,
+	const struct stat *up, enum file_kind up_kind, const struct stat *low, enum file_kind low_kind, struct err *err)
 {
 	struct change *one = emit(c, child_path(f->path, name), kind, err);
 	if (!one)
@@ -259,8 +266,8 @@ static int add_changed(struct collect *c, const struct folder *f, const char *na
 }
 
 /* The entry exists on both sides and is of the same kind. */
-static int compare_same_kind(struct collect *c, const struct folder *f, const char *name, const struct stat *up, const struct stat *low,
-	enum file_kind kind, struct err *err)
+static int compare_same_kind(struct collect *c, const struct folder *f, const char *name, const struct stat *up,
+	const struct stat *low, enum file_kind kind, struct err *err)
 {
 	cleanup_free char *path = child_path(f->path, name);
 	if (kind == FILE_FOLDER && push(c, mem_strdup(path), true, true, err) < 0)
@@ -274,8 +281,8 @@ static int compare_same_kind(struct collect *c, const struct folder *f, const ch
 	return add_changed(c, f, name, same ? CHANGE_MODE : CHANGE_MODIFIED, up, kind, low, kind, err);
 }
 
-static int compare_kinds(struct collect *c, const struct folder *f, const char *name, const struct stat *up, enum file_kind up_kind,
-	const struct stat *low, enum file_kind low_kind, struct err *err)
+static int compare_kinds(struct collect *c, const struct folder *f, const char *name, const struct stat *up,
+	enum file_kind up_kind, const struct stat *low, enum file_kind low_kind, struct err *err)
 {
 	bool was_folder = low_kind == FILE_FOLDER, is_folder = up_kind == FILE_FOLDER;
 	/* A folder on one side only: all below it was added, or deleted. */
@@ -382,7 +389,8 @@ static int compare_changes(const void *a, const void *b)
 static void check_link(int lower, struct change *one)
 {
 	const char *slash = strrchr(one->path, '/');
-	if (one->after != FILE_LINK || !one->link_after || (one->flags & CHANGE_FLAG_ESCAPING_LINK) || strlen(one->path) > PATH_MAX / 2)
+	if (one->after != FILE_LINK || !one->link_after || (one->flags & CHANGE_FLAG_ESCAPING_LINK) ||
+		strlen(one->path) > PATH_MAX / 2)
 		return;
 	cleanup_free char *folder = mem_strndup(one->path, slash ? (size_t)(slash - one->path) : 0);
 	cleanup_free char *target = facts_resolve(folder, one->link_after);
@@ -406,9 +414,12 @@ static void finish(struct collect *c)
 	randombytes_buf(&c->out.nonce, sizeof(c->out.nonce));
 }
 
-int changes_collect(int upper_fd, int lower_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err)
+int changes_collect(
+	int upper_fd, int lower_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err)
 {
-	struct collect c = { .upper = upper_fd, .lower = lower_fd, .started_ns = (int64_t)started_realtime_ns, .max = max_items };
+	struct collect c = {
+		.upper = upper_fd, .lower = lower_fd, .started_ns = (int64_t)started_realtime_ns, .max = max_items
+	};
 	if (sodium_init() < 0)
 		return err_set(err, ERR_SYSTEM, "libsodium cannot start: the kernel gives no random numbers");
 	int r = visit_all(&c, err);

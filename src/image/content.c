@@ -17,7 +17,8 @@ bool content_is_sparse(const struct stat *st)
 	return st->st_size > PLAIN_HOLES_MAX && (st->st_size - PLAIN_HOLES_MAX) / 512 > st->st_blocks;
 }
 
-/* Start of the first block at or after `pos` that may hold data; `size` when there is none. File systems that don't know holes say "all data". */
+/* Start of the first block at or after `pos` that may hold data; `size` when there is none. File systems that don't know holes
+ * say "all data". */
 static off_t next_data(int fd, off_t pos, off_t size)
 {
 	off_t data = lseek(fd, pos, SEEK_DATA);

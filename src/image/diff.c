@@ -134,8 +134,9 @@ static void put_plain_note(struct patch *p, const struct change *one)
 	else if (one->kind == CHANGE_TYPE)
 		patch_line(p, PATCH_NOTE, "# %s became %s: %s (mode %04o)", before, after, path, (unsigned)one->mode_after);
 	else if (!has_text(one->after) && one->after != FILE_NONE)
-		patch_line(p, PATCH_NOTE, "# %s %s: %s (mode %04o, was %04o)", after, one->kind == CHANGE_MODE ? "has another mode" : "changed", path,
-			(unsigned)one->mode_after, (unsigned)one->mode_before);
+		patch_line(p, PATCH_NOTE, "# %s %s: %s (mode %04o, was %04o)", after,
+			one->kind == CHANGE_MODE ? "has another mode" : "changed", path, (unsigned)one->mode_after,
+			(unsigned)one->mode_before);
 }
 
 static void put_flags(struct patch *p, const struct change *one)
@@ -144,13 +145,16 @@ static void put_flags(struct patch *p, const struct change *one)
 	for (unsigned bit = 1; bit <= CHANGE_FLAG_ORIGINAL_CHANGED; bit <<= 1) {
 		if (!(one->flags & bit))
 			continue;
-		const char *then = bit == CHANGE_FLAG_SPECIAL || !(bit & CHANGE_FLAGS_HELD) ? "" : "; it is applied only when it is named";
-		patch_line(p, PATCH_NOTE, "# %s: %s: %s%s", change_flag_name((enum change_flag)bit), path, change_flag_reason((enum change_flag)bit), then);
+		const char *then =
+			bit == CHANGE_FLAG_SPECIAL || !(bit & CHANGE_FLAGS_HELD) ? "" : "; it is applied only when it is named";
+		patch_line(p, PATCH_NOTE, "# %s: %s: %s%s", change_flag_name((enum change_flag)bit), path,
+			change_flag_reason((enum change_flag)bit), then);
 	}
 }
 
 /* Texts of both sides, as far as the change has them. */
-static int load_sides(const struct diff *d, const struct change *one, struct source *old, struct source *new, int *ret_old, struct err *err)
+static int load_sides(
+	const struct diff *d, const struct change *one, struct source *old, struct source *new, int *ret_old, struct err *err)
 {
 	*old = *new = SOURCE_NONE;
 	*ret_old = 0;
@@ -167,7 +171,8 @@ static int load_sides(const struct diff *d, const struct change *one, struct sou
 static int put_texts(struct patch *p, const struct change *one, struct source *old, struct source *new)
 {
 	struct source none = SOURCE_NONE;
-	struct section whole = { one->from ? one->from : one->path, one->path, one->before, one->after, one->mode_before, one->mode_after };
+	struct section whole = { one->from ? one->from : one->path, one->path, one->before, one->after, one->mode_before,
+		one->mode_after };
 	struct section gone = { one->path, NULL, one->before, FILE_NONE, one->mode_before, 0 };
 	struct section come = { NULL, one->path, FILE_NONE, one->after, 0, one->mode_after };
 	if (has_text(one->before) && one->before == one->after)
@@ -189,9 +194,12 @@ static int put_change(const struct diff *d, struct patch *p, const struct change
 	put_plain_note(p, one);
 	int r = 0;
 	if (old_error < 0)
-		patch_line(p, PATCH_NOTE, "# the original of %s isn't there to be compared any more (%s): its patch is left out", path, strerror(-old_error));
+		patch_line(p, PATCH_NOTE,
+			"# the original of %s isn't there to be compared any more (%s): its patch is left out", path,
+			strerror(-old_error));
 	else if (one->after == FILE_REGULAR && (one->flags & CHANGE_FLAG_SPECIAL))
-		patch_line(p, PATCH_NOTE, "# %s is too large to be shown (%llu bytes)", path, (unsigned long long)one->size_after);
+		patch_line(
+			p, PATCH_NOTE, "# %s is too large to be shown (%llu bytes)", path, (unsigned long long)one->size_after);
 	else
 		r = put_texts(p, one, &old, &new);
 	source_done(&old);

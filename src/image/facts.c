@@ -60,8 +60,8 @@ char *facts_resolve(const char *base, const char *relative)
 	return out;
 }
 
-/* The value after "=": quotes taken off, a comment cut. Good enough to find paths: a hostile spelling is in a changed .git/config, which is
- * flagged itself. */
+/* The value after "=": quotes taken off, a comment cut. Good enough to find paths: a hostile spelling is in a changed
+ * .git/config, which is flagged itself. */
 static char *config_value(const char *p, size_t len)
 {
 	char *out = mem_alloc(len + 1);
@@ -100,7 +100,8 @@ static void read_setting(struct facts *f, const char *section, const char *key, 
 		add(&f->config_files, &f->n_config_files, facts_resolve(git_dir, value));
 }
 
-static void read_line(struct facts *f, char section[64], const char *line, size_t len, const char *work_tree, const char *git_dir)
+static void read_line(
+	struct facts *f, char section[64], const char *line, size_t len, const char *work_tree, const char *git_dir)
 {
 	while (len > 0 && isspace((unsigned char)*line))
 		line++, len--;
@@ -192,7 +193,8 @@ void facts_visit(struct facts *f, const char *path, int upper, int lower)
 	/* The original first: what is configured now decides what runs now. */
 	visit_repository(f, path, lower);
 	visit_repository(f, path, upper);
-	bool shaped = has(upper, lower, "HEAD") && ((has(upper, lower, "objects") && has(upper, lower, "refs")) || has(upper, lower, "commondir"));
+	bool shaped = has(upper, lower, "HEAD") &&
+		      ((has(upper, lower, "objects") && has(upper, lower, "refs")) || has(upper, lower, "commondir"));
 	if (!shaped)
 		return;
 	add(&f->git_dirs, &f->n_git_dirs, mem_strdup(path));

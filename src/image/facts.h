@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a change's name alone doesn't tell: which folders are git repositories by their shape (bare ones too), and where their configuration says that hooks
- * and further configuration lie. Gathered while walking: every folder above a change is visited.
+ * What a change's name alone doesn't tell: which folders are git repositories by their shape (bare ones too), and where their
+ * configuration says that hooks and further configuration lie. Gathered while walking: every folder above a change is visited.
  */
 #pragma once
 
@@ -18,7 +18,8 @@ struct facts {
 void facts_visit(struct facts *f, const char *path, int upper, int lower);
 void facts_done(struct facts *f);
 
-/* The pure part: what a git configuration file (hostile bytes) says, with paths relative to work_tree and git_dir, both relative to the root. */
+/* The pure part: what a git configuration file (hostile bytes) says, with paths relative to work_tree and git_dir, both
+ * relative to the root. */
 void facts_read_config(struct facts *f, const char *text, size_t len, const char *work_tree, const char *git_dir);
 /* "a/b" + "../c/./d" = "a/c/d"; NULL when it is absolute or leaves the root. Free with mem_free. */
 char *facts_resolve(const char *base, const char *relative);

@@ -20,7 +20,8 @@ static size_t ignorable(const unsigned char *p, size_t left)
 	unsigned code = p[0] == 0xe2 && p[1] == 0x80 ? 0x2000u + (p[2] & 0x3f) :
 			p[0] == 0xe2 && p[1] == 0x81 ? 0x2040u + (p[2] & 0x3f) :
 			p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf ? 0xfeffu : 0;
-	bool hit = (code >= 0x200c && code <= 0x200f) || (code >= 0x202a && code <= 0x202e) || (code >= 0x206a && code <= 0x206f) || code == 0xfeff;
+	bool hit = (code >= 0x200c && code <= 0x200f) || (code >= 0x202a && code <= 0x202e) ||
+		   (code >= 0x206a && code <= 0x206f) || code == 0xfeff;
 	return hit ? 3 : 0;
 }
 
@@ -175,7 +176,8 @@ static unsigned flags_of_dot_git(const struct components *c, bool is_folder)
 		if (!str_eq(c->names[i], ".git"))
 			continue;
 		/* A file or link in place of the folder says where the repository is: elsewhere, then. */
-		flags |= i + 1 == c->n ? (is_folder ? 0u : (unsigned)CHANGE_FLAG_GIT_CONFIG) : flags_in_git_dir(c, i + 1, is_folder);
+		flags |= i + 1 == c->n ? (is_folder ? 0u : (unsigned)CHANGE_FLAG_GIT_CONFIG)
+				       : flags_in_git_dir(c, i + 1, is_folder);
 	}
 	return flags;
 }
@@ -274,7 +276,8 @@ unsigned change_flags(const struct change *one, const struct facts *facts)
 {
 	bool is_folder = one->kind == CHANGE_DELETED ? one->before == FILE_FOLDER : one->after == FILE_FOLDER;
 	unsigned flags = flags_of_after(one) | flags_of_path(one->path, is_folder, facts);
-	/* A link that takes the place of the folder ".git" or ".husky" is judged as a link; a folder in place of a file as the file that went. */
+	/* A link that takes the place of the folder ".git" or ".husky" is judged as a link; a folder in place of a file as the
+	 * file that went. */
 	if (one->kind == CHANGE_TYPE && one->before != FILE_FOLDER)
 		flags |= flags_of_path(one->path, false, facts);
 	if (one->from)

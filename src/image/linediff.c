@@ -114,15 +114,17 @@ struct front { const int32_t *a, *b; int32_t n, m; };
 static int32_t extend(const struct front *f, int32_t *v, int32_t k, bool back)
 {
 	int32_t x = v[k - 1] < v[k + 1] ? v[k + 1] : v[k - 1] + 1, y = x - k;
-	while (x >= 0 && y >= 0 && x < f->n && y < f->m && (back ? f->a[f->n - 1 - x] == f->b[f->m - 1 - y] : f->a[x] == f->b[y]))
+	while (x >= 0 && y >= 0 && x < f->n && y < f->m &&
+		(back ? f->a[f->n - 1 - x] == f->b[f->m - 1 - y] : f->a[x] == f->b[y]))
 		x++, y++;
 	v[k] = x;
 	return x;
 }
 
-/* One step from one end. True when it met the other end's front on a diagonal: *ret_x, *ret_k. The two fronts' diagonals add up to n - m. */
-static bool step(const struct front *f, int32_t *v, const int32_t *other, int32_t d, int32_t other_d, bool check, bool back, int32_t *ret_x,
-	int32_t *ret_k)
+/* One step from one end. True when it met the other end's front on a diagonal: *ret_x, *ret_k. The two fronts' diagonals add up
+ * to n - m. */
+static bool step(const struct front *f, int32_t *v, const int32_t *other, int32_t d, int32_t other_d, bool check, bool back,
+	int32_t *ret_x, int32_t *ret_k)
 {
 	int32_t delta = f->n - f->m;
 	/* Diagonals that left the box are skipped. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which lines differ between two texts: Myers' O(ND) algorithm in linear space (Algorithmica 1986), with a ceiling on the search for each split. Beyond it the split is
- * only good instead of best: the result stays a correct edit script, it may be longer than the shortest. Hostile texts can't make it slow: lines are
- * numbered through a keyed hash, and the work is bounded by lines × ceiling.
+ * Which lines differ between two texts: Myers' O(ND) algorithm in linear space (Algorithmica 1986), with a ceiling on the
+ * search for each split. Beyond it the split is only good instead of best: the result stays a correct edit script, it may be
+ * longer than the shortest. Hostile texts can't make it slow: lines are numbered through a keyed hash, and the work is bounded
+ * by lines × ceiling.
  */
 #pragma once
 

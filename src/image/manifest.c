@@ -26,13 +26,16 @@ json_t *change_text_to_json(const char *text)
 static char *text_from_json(const json_t *value)
 {
 	if (json_is_string(value))
-		return strlen(json_string_value(value)) == json_string_length(value) ? mem_strdup(json_string_value(value)) : NULL;
+		return strlen(json_string_value(value)) == json_string_length(value) ? mem_strdup(json_string_value(value))
+										     : NULL;
 	const char *base64 = json_string_value(json_object_get(value, "base64"));
 	if (!base64 || json_object_size(value) != 1)
 		return NULL;
 	size_t room = strlen(base64), len;
 	char *text = mem_alloc(room + 1);
-	if (sodium_base642bin((unsigned char *)text, room, base64, room, NULL, &len, NULL, sodium_base64_VARIANT_ORIGINAL) < 0 || memchr(text, 0, len))
+	if (sodium_base642bin((unsigned char *)text, room, base64, room, NULL, &len, NULL, sodium_base64_VARIANT_ORIGINAL) <
+			0 ||
+		memchr(text, 0, len))
 		return mem_free(text);
 	text[len] = '\0';
 	return text;
@@ -56,11 +59,11 @@ static json_t *mode_to_json(enum file_kind kind, mode_t mode)
 
 json_t *change_to_json(const struct change *one)
 {
-	json_t *value = json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:b}", "path", change_text_to_json(one->path), "kind",
-		change_kind_name(one->kind), "before", file_kind_name(one->before), "after", file_kind_name(one->after), "mode_before",
-		mode_to_json(one->before, one->mode_before), "mode_after", mode_to_json(one->after, one->mode_after), "size_before",
-		(json_int_t)one->size_before, "size_after", (json_int_t)one->size_after, "flags", flags_to_json(one->flags), "held",
-		(one->flags & CHANGE_FLAGS_HELD) != 0);
+	json_t *value = json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:b}", "path", change_text_to_json(one->path),
+		"kind", change_kind_name(one->kind), "before", file_kind_name(one->before), "after", file_kind_name(one->after),
+		"mode_before", mode_to_json(one->before, one->mode_before), "mode_after",
+		mode_to_json(one->after, one->mode_after), "size_before", (json_int_t)one->size_before, "size_after",
+		(json_int_t)one->size_after, "flags", flags_to_json(one->flags), "held", (one->flags & CHANGE_FLAGS_HELD) != 0);
 	if (one->from)
 		json_object_set_new(value, "from", change_text_to_json(one->from));
 	if (one->link_after)
@@ -75,20 +78,22 @@ json_t *changes_to_json(const struct changes *c)
 	json_t *list = json_array();
 	for (size_t i = 0; i < c->n; i++)
 		json_array_append_new(list, change_to_json(&c->items[i]));
-	return json_pack("{s:o, s:I, s:I, s:o}", "source", c->source ? change_text_to_json(c->source) : json_null(), "count", (json_int_t)c->n, "bytes",
-		(json_int_t)(c->bytes > INT64_MAX ? INT64_MAX : c->bytes), "changes", list);
+	return json_pack("{s:o, s:I, s:I, s:o}", "source", c->source ? change_text_to_json(c->source) : json_null(), "count",
+		(json_int_t)c->n, "bytes", (json_int_t)(c->bytes > INT64_MAX ? INT64_MAX : c->bytes), "changes", list);
 }
 
 /* Numbers go as two's complement: an inode number may use all 64 bits. */
 static json_t *item_encode(const struct change *one)
 {
-	json_t *v = json_pack("{s:o, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:i, s:I, s:b}", "path", change_text_to_json(one->path), "kind", (int)one->kind,
-		"before", (int)one->before, "after", (int)one->after, "mode_before", (int)one->mode_before, "mode_after", (int)one->mode_after,
-		"size_before", (json_int_t)one->size_before, "size_after", (json_int_t)one->size_after, "flags", (int)one->flags, "mtime",
-		(json_int_t)one->mtime_ns, "orig_exists", one->orig_exists);
-	json_object_update_new(v, json_pack("{s:I, s:I, s:I, s:I, s:s, s:s, s:b}", "orig_ino", (json_int_t)one->orig_ino, "orig_size",
-		(json_int_t)one->orig_size, "orig_mtime", (json_int_t)one->orig_mtime_ns, "orig_ctime", (json_int_t)one->orig_ctime_ns, "orig_digest",
-		one->orig_digest, "digest", one->digest, "sparse", one->digest_sparse));
+	json_t *v = json_pack("{s:o, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:i, s:I, s:b}", "path", change_text_to_json(one->path),
+		"kind", (int)one->kind, "before", (int)one->before, "after", (int)one->after, "mode_before",
+		(int)one->mode_before, "mode_after", (int)one->mode_after, "size_before", (json_int_t)one->size_before,
+		"size_after", (json_int_t)one->size_after, "flags", (int)one->flags, "mtime", (json_int_t)one->mtime_ns,
+		"orig_exists", one->orig_exists);
+	json_object_update_new(v, json_pack("{s:I, s:I, s:I, s:I, s:s, s:s, s:b}", "orig_ino", (json_int_t)one->orig_ino,
+					  "orig_size", (json_int_t)one->orig_size, "orig_mtime", (json_int_t)one->orig_mtime_ns,
+					  "orig_ctime", (json_int_t)one->orig_ctime_ns, "orig_digest", one->orig_digest,
+					  "digest", one->digest, "sparse", one->digest_sparse));
 	if (one->from)
 		json_object_set_new(v, "from", change_text_to_json(one->from));
 	if (one->link_after)
@@ -110,14 +115,17 @@ static int append_line(struct buf *out, json_t *value)
 
 int manifest_encode(const struct changes *c, struct buf *out, struct err *err)
 {
-	int r = append_line(out, json_pack("{s:i, s:o, s:I, s:I, s:I}", "version", VERSION, "source", c->source ? change_text_to_json(c->source) : json_null(),
-		"nonce", (json_int_t)c->nonce, "changes", (json_int_t)c->n, "bytes", (json_int_t)c->bytes));
+	int r = append_line(out, json_pack("{s:i, s:o, s:I, s:I, s:I}", "version", VERSION, "source",
+					 c->source ? change_text_to_json(c->source) : json_null(), "nonce",
+					 (json_int_t)c->nonce, "changes", (json_int_t)c->n, "bytes", (json_int_t)c->bytes));
 	for (size_t i = 0; i < c->n && r == 0; i++)
 		r = append_line(out, item_encode(&c->items[i]));
 	if (r == 0)
 		r = append_line(out, json_pack("{s:I}", "end", (json_int_t)c->n));
-	return r == 0 ? 0 : err_set(err, ERR_LIMIT, "the list of %zu changes doesn't fit into memory or into %u MiB; nothing is kept", c->n,
-		(unsigned)(out->max >> 20));
+	return r == 0 ? 0
+		      : err_set(err, ERR_LIMIT,
+				"the list of %zu changes doesn't fit into memory or into %u MiB; nothing is kept", c->n,
+				(unsigned)(out->max >> 20));
 }
 
 bool manifest_path_valid(const char *path)
@@ -180,10 +188,12 @@ static bool item_decode_numbers(const json_t *v, struct change *one)
 	bool ok = get_small(v, "kind", CHANGE_KIND_MAX - 1, &kind) && get_small(v, "before", FILE_KIND_MAX - 1, &before) &&
 		  get_small(v, "after", FILE_KIND_MAX - 1, &after) && get_small(v, "mode_before", 07777, &mode_before) &&
 		  get_small(v, "mode_after", 07777, &mode_after) && get_u64(v, "size_before", &one->size_before) &&
-		  get_u64(v, "size_after", &one->size_after) && get_small(v, "flags", 2 * CHANGE_FLAG_ORIGINAL_CHANGED - 1, &one->flags) &&
-		  get_int(v, "mtime", &one->mtime_ns) && get_u64(v, "orig_ino", &one->orig_ino) && get_u64(v, "orig_size", &one->orig_size) &&
-		  get_int(v, "orig_mtime", &one->orig_mtime_ns) && get_int(v, "orig_ctime", &one->orig_ctime_ns) &&
-		  get_digest(v, "digest", one->digest) && get_digest(v, "orig_digest", one->orig_digest);
+		  get_u64(v, "size_after", &one->size_after) &&
+		  get_small(v, "flags", 2 * CHANGE_FLAG_ORIGINAL_CHANGED - 1, &one->flags) &&
+		  get_int(v, "mtime", &one->mtime_ns) && get_u64(v, "orig_ino", &one->orig_ino) &&
+		  get_u64(v, "orig_size", &one->orig_size) && get_int(v, "orig_mtime", &one->orig_mtime_ns) &&
+		  get_int(v, "orig_ctime", &one->orig_ctime_ns) && get_digest(v, "digest", one->digest) &&
+		  get_digest(v, "orig_digest", one->orig_digest);
 	if (!ok)
 		return false;
 	one->kind = (enum change_kind)kind;
@@ -224,7 +234,8 @@ static bool item_consistent(const struct change *one)
 
 static bool item_decode(const json_t *v, struct change *one)
 {
-	bool texts = get_text(v, "path", &one->path) & get_text(v, "from", &one->from) & get_text(v, "target", &one->link_after);
+	bool texts =
+		get_text(v, "path", &one->path) & get_text(v, "from", &one->from) & get_text(v, "target", &one->link_after);
 	return texts && one->path && manifest_path_valid(one->path) && (!one->from || manifest_path_valid(one->from)) &&
 	       item_decode_numbers(v, one) && item_consistent(one);
 }
@@ -251,15 +262,16 @@ static json_t *next_object(struct lines *l)
 
 static int corrupt(struct err *err, const struct lines *l)
 {
-	return err_set(err, ERR_CORRUPT, "the saved list of changes is damaged at line %zu; it can't be shown or applied: discard it", l->number);
+	return err_set(err, ERR_CORRUPT,
+		"the saved list of changes is damaged at line %zu; it can't be shown or applied: discard it", l->number);
 }
 
 static bool header_decode(const json_t *v, struct changes *c, uint64_t *ret_n)
 {
 	int64_t version;
 	const json_t *source = json_object_get(v, "source");
-	if (!get_int(v, "version", &version) || version != VERSION || !get_u64(v, "nonce", &c->nonce) || !get_u64(v, "changes", ret_n) ||
-		!get_u64(v, "bytes", &c->bytes))
+	if (!get_int(v, "version", &version) || version != VERSION || !get_u64(v, "nonce", &c->nonce) ||
+		!get_u64(v, "changes", ret_n) || !get_u64(v, "bytes", &c->bytes))
 		return false;
 	c->source = json_is_null(source) ? NULL : text_from_json(source);
 	return c->source || json_is_null(source);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The saved list of changes: JSON, one object a line. First the header {"version":1,"source":…,"nonce":…,"changes":N}, then N changes in the order of
- * their paths, last {"end":N}. Names that aren't UTF-8 are {"base64":…}. Written and read by us, but its names come from the box: everything is checked again.
+ * The saved list of changes: JSON, one object a line. First the header {"version":1,"source":…,"nonce":…,"changes":N}, then N
+ * changes in the order of their paths, last {"end":N}. Names that aren't UTF-8 are {"base64":…}. Written and read by us, but
+ * its names come from the box: everything is checked again.
  */
 #pragma once
 

@@ -12,7 +12,12 @@
 #define CONTEXT 3u
 
 static const char *const tones[] = {
-	[PATCH_PLAIN] = "", [PATCH_HEAD] = "\033[1m", [PATCH_HUNK] = "\033[36m", [PATCH_OLD] = "\033[31m", [PATCH_NEW] = "\033[32m", [PATCH_NOTE] = "\033[33m",
+	[PATCH_PLAIN] = "",
+	[PATCH_HEAD] = "\033[1m",
+	[PATCH_HUNK] = "\033[36m",
+	[PATCH_OLD] = "\033[31m",
+	[PATCH_NEW] = "\033[32m",
+	[PATCH_NOTE] = "\033[33m",
 };
 
 void patch_init(struct patch *p, unsigned style, int (*fn)(void *ctx, const void *data, size_t len), void *ctx)
@@ -54,7 +59,11 @@ static void put_text(struct patch *p, const char *s)
 /* Length and code point of one valid UTF-8 sequence, or 0. */
 static size_t decode(const unsigned char *s, size_t left, unsigned *ret)
 {
-	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+	size_t n = s[0] < 0x80			 ? 1
+		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		   : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+						 : 0;
 	if (n == 0 || n > left)
 		return 0;
 	unsigned code = n == 1 ? s[0] : s[0] & (0x7fu >> n);
@@ -72,10 +81,25 @@ static size_t decode(const unsigned char *s, size_t left, unsigned *ret)
 /* Characters that a terminal obeys, turns around or doesn't show. */
 static bool is_invisible(unsigned code)
 {
-	static const struct { unsigned first, last; } ranges[] = {
-		{ 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x61c, 0x61c }, { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 }, { 0x180b, 0x180f },
-		{ 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff },
-		{ 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
+	static const struct { unsigned first, last;
+	} ranges[] = {
+		{ 0x7f, 0x9f },
+		{ 0xad, 0xad },
+		{ 0x34f, 0x34f },
+		{ 0x61c, 0x61c },
+		{ 0x115f, 0x1160 },
+		{ 0x17b4, 0x17b5 },
+		{ 0x180b, 0x180f },
+		{ 0x200b, 0x200f },
+		{ 0x2028, 0x202e },
+		{ 0x2060, 0x206f },
+		{ 0x3164, 0x3164 },
+		{ 0xfe00, 0xfe0f },
+		{ 0xfeff, 0xfeff },
+		{ 0xffa0, 0xffa0 },
+		{ 0xfff0, 0xfffb },
+		{ 0x1d173, 0x1d17a },
+		{ 0xe0000, 0xe0fff },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(ranges); i++)
 		if (code >= ranges[i].first && code <= ranges[i].last)
@@ -267,7 +291,8 @@ static int replace_all(struct patch *p, struct source *old, struct source *new)
 
 static bool compare(const struct source *old, const struct source *new, struct linediff *ret)
 {
-	return old->exists && new->exists && old->text && new->text && linediff_run(old->text, old->len, new->text, new->len, ret);
+	return old->exists && new->exists &&
+	       old->text &&new->text &&linediff_run(old->text, old->len, new->text, new->len, ret);
 }
 
 int patch_hunks(struct patch *p, struct source *old, struct source *new)

@@ -25,8 +25,8 @@ void patch_init(struct patch *p, unsigned style, int (*fn)(void *ctx, const void
 int patch_flush(struct patch *p);
 /* One line of our own, newline added. */
 void patch_line(struct patch *p, enum patch_tone tone, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* "--- " and "+++ " are written by the caller. The hunks between two texts: the shortest or nearly, or one that replaces all where they are too large to be
- * compared. 0 or -errno. */
+/* "--- " and "+++ " are written by the caller. The hunks between two texts: the shortest or nearly, or one that replaces all
+ * where they are too large to be compared. 0 or -errno. */
 int patch_hunks(struct patch *p, struct source *old, struct source *new);
 /* The same, only counted. */
 int patch_count(struct source *old, struct source *new, struct change_stat *ret);

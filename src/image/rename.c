@@ -10,7 +10,8 @@
 #include "image/list.h"
 #include "image/tree.h"
 
-/* A file that came or went, by content. `base` is its last name: of several candidates, the one that kept its name is taken first. */
+/* A file that came or went, by content. `base` is its last name: of several candidates, the one that kept its name is taken
+ * first. */
 struct candidate {
 	struct change *change;
 	char digest[DIGEST_HEX_SIZE];
@@ -47,7 +48,8 @@ static bool digest_deleted(int lower_fd, struct change *one, char out[DIGEST_HEX
 	const char *name;
 	cleanup_fd int parent = tree_open_parent(lower_fd, one->path, &name);
 	cleanup_fd int fd = parent < 0 ? -1 : tree_open_entry(parent, name, FILE_REGULAR, false);
-	return fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == one->size_before && content_digest(fd, content_is_sparse(&st), out) == 0;
+	return fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == one->size_before &&
+	       content_digest(fd, content_is_sparse(&st), out) == 0;
 }
 
 static size_t find_added(struct changes *c, struct candidate *list, uint64_t *sizes)
@@ -107,7 +109,8 @@ static void join(struct candidate *gone, struct candidate *come, const struct fa
 }
 
 /* Both lists are sorted by content, then last name. */
-static void pair_up(struct candidate *gone, size_t n_gone, struct candidate *come, size_t n_come, bool same_name, const struct facts *facts)
+static void pair_up(
+	struct candidate *gone, size_t n_gone, struct candidate *come, size_t n_come, bool same_name, const struct facts *facts)
 {
 	size_t i = 0, k = 0;
 	while (i < n_gone && k < n_come) {

@@ -91,7 +91,8 @@ int changes_load(int dirfd, const char *name, struct changes *ret, struct err *e
 	cleanup_free char *path = path_join(name, MANIFEST);
 	if (fd_read_file_at(dirfd, path, MANIFEST_MAX, &text, &len, &inner) < 0) {
 		if (inner.sys == ENOENT || inner.sys == ENOTDIR)
-			return err_set(err, ERR_NOT_FOUND, "no changes are saved here: the run had no working copy, was ended before they were "
+			return err_set(err, ERR_NOT_FOUND,
+				"no changes are saved here: the run had no working copy, was ended before they were "
 				"saved, or they were discarded");
 		return err_set(err, inner.code, "cannot read the saved list of changes: %s", inner.text);
 	}

@@ -55,7 +55,8 @@ static int check_names(const struct changes *c, char *const *paths, struct err *
 			found = change_selected(&c->items[i], single);
 		cleanup_free char *quoted = change_path_quote("", *paths);
 		if (!found)
-			return err_set(err, ERR_NOT_FOUND, "nothing changed at or below %s; `bulkhead diff --name-only` lists the paths", quoted);
+			return err_set(err, ERR_NOT_FOUND,
+				"nothing changed at or below %s; `bulkhead diff --name-only` lists the paths", quoted);
 	}
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a tree that somebody hostile shaped, or that somebody changes at the same time: every step beneath a descriptor, no link followed,
- * paths of any length (longer than PATH_MAX: in pieces), few descriptors open at once.
+ * Reading a tree that somebody hostile shaped, or that somebody changes at the same time: every step beneath a descriptor, no
+ * link followed, paths of any length (longer than PATH_MAX: in pieces), few descriptors open at once.
  */
 #pragma once
 
@@ -18,8 +18,9 @@
 int tree_open(int root, const char *path, int flags);
 /* Opens the folder that holds root/path (O_PATH) and points *ret_name at the last component. fd or -errno. */
 int tree_open_parent(int root, const char *path, const char **ret_name);
-/* Opens parent/name for reading, a folder or a regular file as `kind` says. Where it belongs to us and its mode forbids reading, the mode is
- * widened for the owner first (widen = true: only for the box's leavings). fd or -errno; -ESTALE when it is another kind of file by now. */
+/* Opens parent/name for reading, a folder or a regular file as `kind` says. Where it belongs to us and its mode forbids
+ * reading, the mode is widened for the owner first (widen = true: only for the box's leavings). fd or -errno; -ESTALE when it
+ * is another kind of file by now. */
 int tree_open_entry(int parent, const char *name, enum file_kind kind, bool widen);
 /* chmod by an O_PATH descriptor, which can't be swapped under us. 0 or -errno. */
 int tree_chmod(int fd, mode_t mode);

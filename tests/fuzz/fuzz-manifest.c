@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The saved list of changes, and the readers of names and git configuration: bytes that a box had a say in. What is accepted must encode to what decodes
- * to the same, and hold only paths that stay below the root. */
+/* The saved list of changes, and the readers of names and git configuration: bytes that a box had a say in. What is accepted
+ * must encode to what decodes to the same, and hold only paths that stay below the root. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,8 @@ static void fuzz_manifest(const uint8_t *data, size_t size)
 		return;
 	check(&c);
 	buf_init(&b, MANIFEST_MAX);
-	if (manifest_encode(&c, &b, NULL) < 0 || manifest_decode((const char *)b.data, b.len, &again, NULL) < 0 || again.n != c.n)
+	if (manifest_encode(&c, &b, NULL) < 0 || manifest_decode((const char *)b.data, b.len, &again, NULL) < 0 ||
+		again.n != c.n)
 		abort();
 	buf_free(&b);
 	changes_done(&c);

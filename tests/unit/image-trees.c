@@ -77,8 +77,8 @@ bool trees_mount_tmpfs(void)
 bool trees_mount_overlay(const char *lower, const char *upper, const char *work, const char *merged)
 {
 	char options[512];
-	snprintf(options, sizeof(options), "lowerdir=%s/%s,upperdir=%s/%s,workdir=%s/%s,redirect_dir=nofollow,metacopy=off", scratch, lower, scratch, upper,
-		scratch, work);
+	snprintf(options, sizeof(options), "lowerdir=%s/%s,upperdir=%s/%s,workdir=%s/%s,redirect_dir=nofollow,metacopy=off",
+		scratch, lower, scratch, upper, scratch, work);
 	return mount("overlay", merged, "overlay", 0, options) == 0;
 }
 
@@ -296,9 +296,10 @@ uint32_t random_below(struct random *r, uint32_t n)
 
 static const char *random_name(struct random *r)
 {
-	static const char *const plain[] = { "a", "b", "c", "d", "src", "lib", "x.c", "y.txt", "a b", "Makefile", "tab\there", "z" };
-	static const char *const odd[] = { "-rf", "new\nline", "bad\xff\xfe", "\x1b[31m", "caf\xc3\xa9", "quote\"d", "back\\slash", ".bashrc", ".envrc",
-		"\xe2\x80\x8b", "$(id)", " lead", "trail ", "~", "con" };
+	static const char *const plain[] = { "a", "b", "c", "d", "src", "lib", "x.c", "y.txt", "a b", "Makefile", "tab\there",
+		"z" };
+	static const char *const odd[] = { "-rf", "new\nline", "bad\xff\xfe", "\x1b[31m", "caf\xc3\xa9", "quote\"d",
+		"back\\slash", ".bashrc", ".envrc", "\xe2\x80\x8b", "$(id)", " lead", "trail ", "~", "con" };
 	uint32_t n_plain = sizeof(plain) / sizeof(*plain), n_odd = sizeof(odd) / sizeof(*odd);
 	uint32_t i = random_below(r, r->plain ? n_plain : n_plain + n_odd);
 	return i < n_plain ? plain[i] : odd[i - n_plain];

@@ -448,8 +448,8 @@ static int traced_apply(const struct changes *c, step_fn fn, void *ctx)
 /* Only at calls that change something: between two of them, one place is like another. */
 static bool changes_something(long nr)
 {
-	static const long calls[] = { SYS_renameat2, SYS_renameat, SYS_unlinkat, SYS_mkdirat, SYS_symlinkat, SYS_linkat, SYS_fchmod, SYS_fchown, SYS_fchownat,
-		SYS_ftruncate, SYS_pwrite64, SYS_utimensat,
+	static const long calls[] = { SYS_renameat2, SYS_renameat, SYS_unlinkat, SYS_mkdirat, SYS_symlinkat, SYS_linkat,
+		SYS_fchmod, SYS_fchown, SYS_fchownat, SYS_ftruncate, SYS_pwrite64, SYS_utimensat,
 #ifdef SYS_chmod
 		SYS_chmod,
 #endif
@@ -547,8 +547,8 @@ static bool disturb_rename(void *ctx, long nr, unsigned count)
 	return false;
 }
 
-/* Somebody writes to the original in the very moment of the exchange: what they wrote is never lost. Before ours it is a conflict; after ours it
- * lies on top. */
+/* Somebody writes to the original in the very moment of the exchange: what they wrote is never lost. Before ours it is a
+ * conflict; after ours it lies on top. */
 static void test_disturbed_in_the_moment_of_the_exchange(void **state)
 {
 	static const struct { const char *command, *path; } cases[] = {
@@ -584,7 +584,11 @@ static void test_disturbed_in_the_moment_of_the_exchange(void **state)
 }
 
 /* Each as who we are, and as an ordinary user. */
-#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown), { #f " as an ordinary user", f, setup_as_user, teardown, NULL }
+#define TREE_TEST(f)                                                                                                           \
+	cmocka_unit_test_setup_teardown(f, setup, teardown),                                                                   \
+	{                                                                                                                      \
+#f " as an ordinary user", f, setup_as_user, teardown, NULL                                                    \
+	}
 
 int main(void)
 {

@@ -42,7 +42,8 @@ static struct changes collect(void)
 	return collected("upper", "lower", now_ns());
 }
 
-static void expect(const struct changes *c, const char *path, enum change_kind kind, enum file_kind before, enum file_kind after)
+static void expect(
+	const struct changes *c, const char *path, enum change_kind kind, enum file_kind before, enum file_kind after)
 {
 	const struct change *one = change_at(c, path);
 	if (!one)
@@ -220,7 +221,8 @@ static void test_deeper_than_a_path_may_be(void **state)
 
 static void test_odd_names_survive(void **state)
 {
-	static const char *const names[] = { "new\nline", "\xff\xfe", "-rf", "\x1b[2J", " ", "a\tb", "\"q\"", "\\", "caf\xc3\xa9" };
+	static const char *const names[] = { "new\nline", "\xff\xfe", "-rf", "\x1b[2J", " ", "a\tb", "\"q\"", "\\",
+		"caf\xc3\xa9" };
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		char path[64];
 		snprintf(path, sizeof(path), "upper/%s", names[i]);
@@ -352,7 +354,11 @@ static void test_failed_save_leaves_nothing(void **state)
 }
 
 /* Each as who we are, and as an ordinary user. */
-#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown), { #f " as an ordinary user", f, setup_as_user, teardown, NULL }
+#define TREE_TEST(f)                                                                                                           \
+	cmocka_unit_test_setup_teardown(f, setup, teardown),                                                                   \
+	{                                                                                                                      \
+#f " as an ordinary user", f, setup_as_user, teardown, NULL                                                    \
+	}
 
 int main(void)
 {

@@ -63,7 +63,8 @@ static void test_new_deleted_empty(void **state)
 	tree_write("upper/n-empty", "");
 	expect_patch("diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n"
 		     "diff --git a/gone-empty b/gone-empty\ndeleted file mode 100644\n"
-		     "# executable: n: it became executable\ndiff --git a/n b/n\nnew file mode 100755\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"
+		     "# executable: n: it became executable\ndiff --git a/n b/n\nnew file mode 100755\n--- /dev/null\n+++ "
+		     "b/n\n@@ -0,0 +1 @@\n+x\n"
 		     "diff --git a/n-empty b/n-empty\nnew file mode 100644\n");
 }
 
@@ -83,10 +84,12 @@ static void test_modes_renames_kinds(void **state)
 	tree_mode("upper/folder", 0700);
 	expect_patch("# folder has another mode: folder (mode 0700, was 0755)\n"
 		     "diff --git a/m b/m\nold mode 100644\nnew mode 100600\n"
-		     "diff --git a/old name \"b/new\\tname\"\nsimilarity index 100%\nrename from old name\nrename to \"new\\tname\"\n"
+		     "diff --git a/old name \"b/new\\tname\"\nsimilarity index 100%\nrename from old name\nrename to "
+		     "\"new\\tname\"\n"
 		     "# file became link: t (mode 0777)\n"
 		     "diff --git a/t b/t\ndeleted file mode 100644\n--- a/t\n+++ /dev/null\n@@ -1 +0,0 @@\n-text\n"
-		     "diff --git a/t b/t\nnew file mode 120000\n--- /dev/null\n+++ b/t\n@@ -0,0 +1 @@\n+m\n\\ No newline at end of file\n");
+		     "diff --git a/t b/t\nnew file mode 120000\n--- /dev/null\n+++ b/t\n@@ -0,0 +1 @@\n+m\n\\ No newline at "
+		     "end of file\n");
 }
 
 static void test_binary_and_special(void **state)
@@ -94,7 +97,8 @@ static void test_binary_and_special(void **state)
 	tree_write_bytes("upper/bin", "a\0b", 3);
 	assert_int_equal(mkfifo("upper/pipe", 0644), 0);
 	expect_patch("diff --git a/bin b/bin\nnew file mode 100644\nBinary files /dev/null and b/bin differ\n"
-		     "# special: pipe: devices, pipes, sockets and files beyond 4 TiB are never applied\n# fifo added: pipe (mode 0644)\n");
+		     "# special: pipe: devices, pipes, sockets and files beyond 4 TiB are never applied\n# fifo added: pipe "
+		     "(mode 0644)\n");
 }
 
 static void test_names_with_spaces_end_with_a_tab(void **state)
@@ -117,7 +121,8 @@ static void test_flags_are_announced_above(void **state)
 {
 	tree_write("upper/.git/hooks/pre-commit", "#!/bin/sh\n");
 	char *text = patch(DIFF_PLAIN);
-	const char *flag = strstr(text, "# git-hook: .git/hooks/pre-commit: git or a hook manager runs it; it is applied only when it is named\n");
+	const char *flag = strstr(text,
+		"# git-hook: .git/hooks/pre-commit: git or a hook manager runs it; it is applied only when it is named\n");
 	assert_non_null(flag);
 	assert_true(flag < strstr(text, "diff --git a/.git/hooks/pre-commit"));
 	free(text);
@@ -125,7 +130,8 @@ static void test_flags_are_announced_above(void **state)
 
 static void test_terminal_shows_what_is_there(void **state)
 {
-	tree_write("upper/f", "\x1b[1A\x1b[2Kclean\r\nbidi \xe2\x80\xae!\xe2\x80\x8b\nraw \xff\xc2\x9b\x7f\nfine \xc3\xa9\ttab\n");
+	tree_write(
+		"upper/f", "\x1b[1A\x1b[2Kclean\r\nbidi \xe2\x80\xae!\xe2\x80\x8b\nraw \xff\xc2\x9b\x7f\nfine \xc3\xa9\ttab\n");
 	char *text = patch(DIFF_VISIBLE);
 	assert_null(strchr(text, '\x1b'));
 	assert_non_null(strstr(text, "+^[[1A^[[2Kclean^M\n"));
@@ -145,7 +151,8 @@ static void test_terminal_shows_what_is_there(void **state)
 /* Too large to be compared line by line: all old lines out, all new ones in; nothing is left out. */
 static void test_large_files_are_replaced_whole(void **state)
 {
-	tree_run("yes 'an old line that is long enough' | head -n 1200000 > lower/big; (yes 'a new line that is long enough' | head -n 1200000; "
+	tree_run("yes 'an old line that is long enough' | head -n 1200000 > lower/big; (yes 'a new line that is long enough' | "
+		 "head -n 1200000; "
 		 "printf end) > upper/big");
 	struct changes c = collected("upper", "lower", now_ns() - 1);
 	char *text = patch_of(&c, "lower", NULL, DIFF_PLAIN);

@@ -128,7 +128,8 @@ static void test_paths(void **state)
 
 static void test_folders_themselves_are_ordinary(void **state)
 {
-	static const char *const folders[] = { ".git", ".git/hooks", ".husky", ".vscode", ".github/workflows", ".claude", "sub/.git" };
+	static const char *const folders[] = { ".git", ".git/hooks", ".husky", ".vscode", ".github/workflows", ".claude",
+		"sub/.git" };
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
 		assert_int_equal(flags_of_path(folders[i], true, NULL), 0);
 }
@@ -159,22 +160,44 @@ static void test_long_names(void **state)
 
 static void test_links(void **state)
 {
-	static const struct { const char *path, *target; bool escapes; } cases[] = {
-		{ "a", "/etc/passwd", true }, { "a", "..", true }, { "a", "../x", true }, { "d/a", "../x", false }, { "d/a", "../../x", true },
-		{ "d/e/a", "../../x", false }, { "d/e/a", "../../../x", true }, { "a", "b", false }, { "a", "./b/./c", false }, { "a", "b/../../c", true },
-		{ "d/a", "b/../c", true }, { "d/a", ".././/x", false }, { "a", "", false }, { "a", "...", false }, { "a", "..b", false },
-		{ "d/a", "..", false }, { "d/a", "../", false }, { "d/a", "../..", true },
+	static const struct { const char *path, *target; bool escapes;
+	} cases[] = {
+		{ "a", "/etc/passwd", true },
+		{ "a", "..", true },
+		{ "a", "../x", true },
+		{ "d/a", "../x", false },
+		{ "d/a", "../../x", true },
+		{ "d/e/a", "../../x", false },
+		{ "d/e/a", "../../../x", true },
+		{ "a", "b", false },
+		{ "a", "./b/./c", false },
+		{ "a", "b/../../c", true },
+		{ "d/a", "b/../c", true },
+		{ "d/a", ".././/x", false },
+		{ "a", "", false },
+		{ "a", "...", false },
+		{ "a", "..b", false },
+		{ "d/a", "..", false },
+		{ "d/a", "../", false },
+		{ "d/a", "../..", true },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		if (link_escapes(cases[i].path, cases[i].target) != cases[i].escapes)
 			fail_msg("%s -> %s", cases[i].path, cases[i].target);
 }
 
-static unsigned flags_with(enum change_kind kind, enum file_kind before, mode_t mode_before, enum file_kind after, mode_t mode_after)
+static unsigned flags_with(
+	enum change_kind kind, enum file_kind before, mode_t mode_before, enum file_kind after, mode_t mode_after)
 {
 	char path[] = "x", target[] = "/etc";
-	struct change one = { .path = path, .kind = kind, .before = before, .after = after, .mode_before = mode_before, .mode_after = mode_after,
-		.link_after = after == FILE_LINK ? target : NULL, .size_after = 1 };
+	struct change one = { .path = path,
+		.kind = kind,
+		.before = before,
+		.after = after,
+		.mode_before = mode_before,
+		.mode_after = mode_after,
+		.link_after = after == FILE_LINK ? target : NULL,
+		.size_after = 1 };
 	return change_flags(&one, NULL);
 }
 
@@ -202,16 +225,21 @@ static void test_deletions_and_renames_of_guards(void **state)
 	char hook[] = ".git/hooks/pre-commit", plain[] = "x";
 	struct change gone = { .path = hook, .kind = CHANGE_DELETED, .before = FILE_REGULAR, .after = FILE_NONE };
 	assert_int_equal(change_flags(&gone, NULL), CHANGE_FLAG_GIT_HOOK);
-	struct change moved = { .path = plain, .from = hook, .kind = CHANGE_RENAMED, .before = FILE_REGULAR, .after = FILE_REGULAR };
+	struct change moved = {
+		.path = plain, .from = hook, .kind = CHANGE_RENAMED, .before = FILE_REGULAR, .after = FILE_REGULAR
+	};
 	assert_int_equal(change_flags(&moved, NULL), CHANGE_FLAG_GIT_HOOK);
-	struct change back = { .path = hook, .from = plain, .kind = CHANGE_RENAMED, .before = FILE_REGULAR, .after = FILE_REGULAR };
+	struct change back = {
+		.path = hook, .from = plain, .kind = CHANGE_RENAMED, .before = FILE_REGULAR, .after = FILE_REGULAR
+	};
 	assert_int_equal(change_flags(&back, NULL), CHANGE_FLAG_GIT_HOOK);
 }
 
 static void test_configuration_names_more_hooks(void **state)
 {
-	static const char config[] = "[core]\n\thooksPath = \"tools/hk\" # ours\n[CORE] HooksPath=../outside\n[include]\n path = ../shared.cfg\n"
-				     "[includeIf \"gitdir:/\"]\npath = more.cfg\n[core]\n hookspath = /abs\n";
+	static const char config[] =
+		"[core]\n\thooksPath = \"tools/hk\" # ours\n[CORE] HooksPath=../outside\n[include]\n path = ../shared.cfg\n"
+		"[includeIf \"gitdir:/\"]\npath = more.cfg\n[core]\n hookspath = /abs\n";
 	struct facts f = { 0 };
 	facts_read_config(&f, config, sizeof(config) - 1, "sub", "sub/.git");
 	assert_int_equal(f.n_hook_dirs, 2);

@@ -20,7 +20,10 @@ static size_t longest(const char *a, size_t n, const char *b, size_t m)
 	static size_t t[LINES + 1][LINES + 1];
 	for (size_t i = 0; i <= n; i++)
 		for (size_t j = 0; j <= m; j++)
-			t[i][j] = !i || !j ? 0 : a[i - 1] == b[j - 1] ? t[i - 1][j - 1] + 1 : t[i - 1][j] > t[i][j - 1] ? t[i - 1][j] : t[i][j - 1];
+			t[i][j] = !i || !j		      ? 0
+				  : a[i - 1] == b[j - 1]      ? t[i - 1][j - 1] + 1
+				  : t[i - 1][j] > t[i][j - 1] ? t[i - 1][j]
+							      : t[i][j - 1];
 	return t[n][m];
 }
 

@@ -17,11 +17,26 @@ static struct changes two_changes(void)
 	struct changes c = { .n = 2, .bytes = 5, .nonce = 0xfedcba9876543210u };
 	c.items = mem_alloc_array(2, sizeof(*c.items));
 	c.source = mem_strdup("/home/\xff/tree");
-	c.items[0] = (struct change){ .path = mem_strdup("a\n\x01"), .kind = CHANGE_MODIFIED, .before = FILE_REGULAR, .after = FILE_REGULAR, .mode_before = 0644,
-		.mode_after = 04755, .size_before = UINT64_MAX, .size_after = 5, .flags = CHANGE_FLAG_SETID, .orig_exists = true, .orig_ino = UINT64_MAX - 1,
-		.orig_mtime_ns = -1, .mtime_ns = INT64_MIN, .digest_sparse = true };
+	c.items[0] = (struct change){ .path = mem_strdup("a\n\x01"),
+		.kind = CHANGE_MODIFIED,
+		.before = FILE_REGULAR,
+		.after = FILE_REGULAR,
+		.mode_before = 0644,
+		.mode_after = 04755,
+		.size_before = UINT64_MAX,
+		.size_after = 5,
+		.flags = CHANGE_FLAG_SETID,
+		.orig_exists = true,
+		.orig_ino = UINT64_MAX - 1,
+		.orig_mtime_ns = -1,
+		.mtime_ns = INT64_MIN,
+		.digest_sparse = true };
 	memset(c.items[0].digest, 'a', 64);
-	c.items[1] = (struct change){ .path = mem_strdup("b\xff"), .kind = CHANGE_ADDED, .before = FILE_NONE, .after = FILE_LINK, .mode_after = 0777,
+	c.items[1] = (struct change){ .path = mem_strdup("b\xff"),
+		.kind = CHANGE_ADDED,
+		.before = FILE_NONE,
+		.after = FILE_LINK,
+		.mode_after = 0777,
 		.link_after = mem_strdup("\xfe") };
 	return c;
 }
@@ -43,9 +58,12 @@ static void test_round_trip(void **state)
 	/* Everything that isn't a pointer. */
 	for (size_t i = 0; i < 2; i++) {
 		struct change x = c.items[i], y = d.items[i];
-		assert_true(x.kind == y.kind && x.before == y.before && x.after == y.after && x.mode_before == y.mode_before && x.mode_after == y.mode_after);
-		assert_true(x.size_before == y.size_before && x.size_after == y.size_after && x.flags == y.flags && x.orig_exists == y.orig_exists);
-		assert_true(x.orig_ino == y.orig_ino && x.orig_mtime_ns == y.orig_mtime_ns && x.mtime_ns == y.mtime_ns && x.digest_sparse == y.digest_sparse);
+		assert_true(x.kind == y.kind && x.before == y.before && x.after == y.after && x.mode_before == y.mode_before &&
+			    x.mode_after == y.mode_after);
+		assert_true(x.size_before == y.size_before && x.size_after == y.size_after && x.flags == y.flags &&
+			    x.orig_exists == y.orig_exists);
+		assert_true(x.orig_ino == y.orig_ino && x.orig_mtime_ns == y.orig_mtime_ns && x.mtime_ns == y.mtime_ns &&
+			    x.digest_sparse == y.digest_sparse);
 		assert_string_equal(x.digest, y.digest);
 	}
 	/* Any cut is noticed. */
@@ -76,9 +94,10 @@ static void test_paths(void **state)
 }
 
 #define HEAD(n) "{\"bytes\":0,\"changes\":" n ",\"nonce\":1,\"source\":\"/s\",\"version\":1}\n"
-#define ITEM(path, kind, before, after, digest)                                                                                                   \
-	"{\"after\":" after ",\"before\":" before ",\"digest\":\"" digest "\",\"flags\":0,\"kind\":" kind                                          \
-	",\"mode_after\":420,\"mode_before\":420,\"mtime\":0,\"orig_ctime\":0,\"orig_digest\":\"\",\"orig_exists\":false,\"orig_ino\":0,\"orig_mtime\":0," \
+#define ITEM(path, kind, before, after, digest)                                                                                \
+	"{\"after\":" after ",\"before\":" before ",\"digest\":\"" digest "\",\"flags\":0,\"kind\":" kind                      \
+	",\"mode_after\":420,\"mode_before\":420,\"mtime\":0,\"orig_ctime\":0,\"orig_digest\":\"\",\"orig_exists\":false,"     \
+	"\"orig_ino\":0,\"orig_mtime\":0,"                                                                                     \
 	"\"orig_size\":0,\"path\":\"" path "\",\"size_after\":0,\"size_before\":0,\"sparse\":false}\n"
 #define D64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define GOOD(path) ITEM(path, "0", "6", "0", D64)
@@ -101,18 +120,30 @@ static void test_what_is_refused(void **state)
 	assert_int_equal(decode(HEAD("0") END("0")), 0);
 	assert_int_equal(decode(HEAD("1") GOOD("a") END("1")), 0);
 	static const char *const bad[] = {
-		"", "\n", "{}\n", "[]\n", HEAD("0"), HEAD("0") END("1"), HEAD("0") END("0") "x", HEAD("1") END("1"), HEAD("2") GOOD("a") END("2"),
+		"",
+		"\n",
+		"{}\n",
+		"[]\n",
+		HEAD("0"),
+		HEAD("0") END("1"),
+		HEAD("0") END("0") "x",
+		HEAD("1") END("1"),
+		HEAD("2") GOOD("a") END("2"),
 		HEAD("-1") END("-1"),
-		HEAD("1") GOOD("../a") END("1"), HEAD("1") GOOD("/etc/passwd") END("1"), HEAD("1") GOOD("a\\u0000b") END("1"),
-		HEAD("2") GOOD("b") GOOD("a") END("2"), HEAD("2") GOOD("a") GOOD("a") END("2"),
-		HEAD("1") ITEM("a", "0", "6", "0", "") END("1"),        /* a file without a digest */
+		HEAD("1") GOOD("../a") END("1"),
+		HEAD("1") GOOD("/etc/passwd") END("1"),
+		HEAD("1") GOOD("a\\u0000b") END("1"),
+		HEAD("2") GOOD("b") GOOD("a") END("2"),
+		HEAD("2") GOOD("a") GOOD("a") END("2"),
+		HEAD("1") ITEM("a", "0", "6", "0", "") END("1"),	/* a file without a digest */
 		HEAD("1") ITEM("a", "0", "6", "0", "../../x") END("1"), /* a digest becomes a file name */
-		HEAD("1") ITEM("a", "0", "6", "1", D64) END("1"),       /* a folder with one */
-		HEAD("1") ITEM("a", "0", "0", "0", D64) END("1"),       /* added, and was there */
-		HEAD("1") ITEM("a", "2", "6", "6", "") END("1"),        /* deleted, and wasn't */
-		HEAD("1") ITEM("a", "9", "6", "0", D64) END("1"), HEAD("1") ITEM("a", "0", "6", "9", D64) END("1"),
-		HEAD("1") ITEM("a", "0", "6", "2", "") END("1"),        /* a link without a target */
-		HEAD("1") ITEM("a", "5", "6", "0", D64) END("1"),       /* renamed from nothing */
+		HEAD("1") ITEM("a", "0", "6", "1", D64) END("1"),	/* a folder with one */
+		HEAD("1") ITEM("a", "0", "0", "0", D64) END("1"),	/* added, and was there */
+		HEAD("1") ITEM("a", "2", "6", "6", "") END("1"),	/* deleted, and wasn't */
+		HEAD("1") ITEM("a", "9", "6", "0", D64) END("1"),
+		HEAD("1") ITEM("a", "0", "6", "9", D64) END("1"),
+		HEAD("1") ITEM("a", "0", "6", "2", "") END("1"),  /* a link without a target */
+		HEAD("1") ITEM("a", "5", "6", "0", D64) END("1"), /* renamed from nothing */
 		"{\"bytes\":0,\"changes\":0,\"nonce\":1,\"source\":3,\"version\":1}\n" END("0"),
 		"{\"bytes\":0,\"changes\":0,\"nonce\":1,\"source\":\"/s\",\"version\":2}\n" END("0"),
 		"{\"bytes\":0,\"changes\":0,\"nonce\":1,\"source\":{\"base64\":\"AA==\"},\"version\":1}\n" END("0"),
@@ -126,7 +157,8 @@ static void test_json_for_readers(void **state)
 {
 	struct changes c = two_changes();
 	json_t *v = changes_to_json(&c);
-	json_t *first = json_array_get(json_object_get(v, "changes"), 0), *second = json_array_get(json_object_get(v, "changes"), 1);
+	json_t *first = json_array_get(json_object_get(v, "changes"), 0),
+	       *second = json_array_get(json_object_get(v, "changes"), 1);
 	assert_int_equal(json_integer_value(json_object_get(v, "count")), 2);
 	assert_string_equal(json_string_value(json_object_get(first, "mode_after")), "4755");
 	assert_string_equal(json_string_value(json_array_get(json_object_get(first, "flags"), 0)), "set-id");
@@ -138,9 +170,14 @@ static void test_json_for_readers(void **state)
 
 static void test_quoting(void **state)
 {
-	static const struct { const char *path, *quoted; } cases[] = {
-		{ "plain", "a/plain" }, { "a b", "a/a b" }, { "q\"", "\"a/q\\\"\"" }, { "\n\t\x01\x7f", "\"a/\\n\\t\\001\\177\"" },
-		{ "caf\xc3\xa9", "\"a/caf\\303\\251\"" }, { "b\\", "\"a/b\\\\\"" },
+	static const struct { const char *path, *quoted;
+	} cases[] = {
+		{ "plain", "a/plain" },
+		{ "a b", "a/a b" },
+		{ "q\"", "\"a/q\\\"\"" },
+		{ "\n\t\x01\x7f", "\"a/\\n\\t\\001\\177\"" },
+		{ "caf\xc3\xa9", "\"a/caf\\303\\251\"" },
+		{ "b\\", "\"a/b\\\\\"" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char *quoted = change_path_quote("a/", cases[i].path);

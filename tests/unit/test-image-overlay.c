@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The promise, on the kernel's own overlay: whatever happens in the working copy, collecting, saving, loading and applying gives exactly the tree
- * that the box saw; and `git apply` makes the same text files of our patch.
+ * The promise, on the kernel's own overlay: whatever happens in the working copy, collecting, saving, loading and applying
+ * gives exactly the tree that the box saw; and `git apply` makes the same text files of our patch.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* One round: a random original, random changes through an overlay; "want" is what the box saw at last, "copy" the original as it was. */
+/* One round: a random original, random changes through an overlay; "want" is what the box saw at last, "copy" the original as
+ * it was. */
 static struct changes round_of(struct random *r)
 {
 	tree_run("rm -rf lower upper work merged want copy state; mkdir upper work merged");

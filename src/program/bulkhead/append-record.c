@@ -33,7 +33,8 @@ static void on_lost(void *ctx, const struct err *err)
 
 static int send_one(struct audit_client *c, enum audit_type type, json_t *fields, struct outcome *o, struct err *err)
 {
-	if (audit_client_send(c, type, json_incref(fields), NULL, 0, on_done, o, err) < 0 || audit_client_drain(c, ANSWER_WAIT_NS, err) < 0)
+	if (audit_client_send(c, type, json_incref(fields), NULL, 0, on_done, o, err) < 0 ||
+		audit_client_drain(c, ANSWER_WAIT_NS, err) < 0)
 		return -1;
 	if (o->err.code == ERR_NONE)
 		return 0;
@@ -70,7 +71,8 @@ int append_record(int dirfd, enum audit_type type, json_t *fields, struct err *e
 		child_wait(p.pidfd, &status);
 		fd_close(&p.pidfd);
 		if (r == 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
-			r = err_set(err, ERR_SYSTEM, "the auditor ended badly while it wrote the record; see `bulkhead audit verify`");
+			r = err_set(err, ERR_SYSTEM,
+				"the auditor ended badly while it wrote the record; see `bulkhead audit verify`");
 	}
 	json_decref(fields);
 	return r < 0 ? err_wrap(err, "cannot append to the record") : 0;

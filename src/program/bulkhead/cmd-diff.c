@@ -37,7 +37,8 @@ static int set_dry_run(void *ctx, const char *value, struct err *err)
 	return 0;
 }
 
-static const struct option_spec diff_options[] = { { 0, "stat", NULL, set_stat }, { 0, "name-only", NULL, set_name_only }, { 0 } };
+static const struct option_spec diff_options[] = { { 0, "stat", NULL, set_stat }, { 0, "name-only", NULL, set_name_only },
+	{ 0 } };
 static const struct option_spec apply_options[] = { { 'n', "dry-run", NULL, set_dry_run }, { 0 } };
 
 /* One invocation: what was parsed and opened. */
@@ -48,8 +49,10 @@ struct call {
 	struct copies copies;
 };
 
-/* 0 to go on; 1 when help was shown; -1. Options may stand behind ID and PATHs; "--" ends them, for paths that begin with a dash. */
-static int call_begin(struct call *c, const struct option_spec *specs, bool lock, bool originals, int argc, char **argv, struct err *err)
+/* 0 to go on; 1 when help was shown; -1. Options may stand behind ID and PATHs; "--" ends them, for paths that begin with a
+ * dash. */
+static int call_begin(
+	struct call *c, const struct option_spec *specs, bool lock, bool originals, int argc, char **argv, struct err *err)
 {
 	char **rest;
 	int n;
@@ -61,10 +64,12 @@ static int call_begin(struct call *c, const struct option_spec *specs, bool lock
 	if (n < 1)
 		return err_set(err, ERR_USAGE, "which sandbox? bulkhead %s ID; `bulkhead ls` lists them", c->cmd->name);
 	if (c->cmd == &command_discard && n > 1)
-		return err_set(err, ERR_USAGE, "discard drops all changes of one sandbox; to keep some, apply those paths first");
+		return err_set(
+			err, ERR_USAGE, "discard drops all changes of one sandbox; to keep some, apply those paths first");
 	if (copies_open(&c->copies, c->g, rest[0], lock, err) < 0)
 		return -1;
-	if (copies_ask(&c->copies, rest + 1, (size_t)n - 1, err) < 0 || (originals && copies_open_originals(&c->copies, err) < 0)) {
+	if (copies_ask(&c->copies, rest + 1, (size_t)n - 1, err) < 0 ||
+		(originals && copies_open_originals(&c->copies, err) < 0)) {
 		copies_done(&c->copies);
 		return -1;
 	}
@@ -103,8 +108,8 @@ static int diff_json(const struct call *c)
 	for (size_t i = 0; i < c->copies.n; i++) {
 		const struct copy *one = &c->copies.items[i];
 		if (one->asked)
-			json_array_append_new(copies, json_pack("{s:o, s:o}", "source", source_to_json(&one->changes), "changes",
-				selected_to_json(&one->changes, one->paths)));
+			json_array_append_new(copies, json_pack("{s:o, s:o}", "source", source_to_json(&one->changes),
+							      "changes", selected_to_json(&one->changes, one->paths)));
 	}
 	return command_print_json(c->cmd, json_pack("{s:s, s:o}", "id", call_id(c), "copies", copies));
 }
@@ -136,9 +141,11 @@ static int print_stat(void *ctx, const struct change *one, const struct change_s
 	t->deleted += stat->deleted;
 	const char *held = (one->flags & CHANGE_FLAGS_HELD) ? "  (held)" : "";
 	if (stat->binary)
-		printf("%-9s %s: binary, %" PRIu64 " -> %" PRIu64 " bytes%s\n", change_kind_name(one->kind), path, one->size_before, one->size_after, held);
+		printf("%-9s %s: binary, %" PRIu64 " -> %" PRIu64 " bytes%s\n", change_kind_name(one->kind), path,
+			one->size_before, one->size_after, held);
 	else
-		printf("%-9s %s: +%" PRIu64 " -%" PRIu64 "%s\n", change_kind_name(one->kind), path, stat->added, stat->deleted, held);
+		printf("%-9s %s: +%" PRIu64 " -%" PRIu64 "%s\n", change_kind_name(one->kind), path, stat->added, stat->deleted,
+			held);
 	return ferror(stdout) ? 1 : 0;
 }
 
@@ -162,7 +169,8 @@ static int diff_copy(const struct call *c, const struct copy *one, struct totals
 	}
 	if (c->options.stat)
 		return changes_stat(changes, call_folder(c), one->name, one->original, one->paths, print_stat, totals, err);
-	return changes_diff(changes, call_folder(c), one->name, one->original, one->paths, output_style(), print_piece, NULL, err);
+	return changes_diff(
+		changes, call_folder(c), one->name, one->original, one->paths, output_style(), print_piece, NULL, err);
 }
 
 static int diff_print(const struct call *c)
@@ -173,7 +181,8 @@ static int diff_print(const struct call *c)
 		if (c->copies.items[i].asked && diff_copy(c, &c->copies.items[i], &totals, &err) < 0)
 			return command_fail(c->cmd, &err);
 	if (c->options.stat)
-		printf("%zu changed, %" PRIu64 " lines added, %" PRIu64 " deleted\n", totals.files, totals.added, totals.deleted);
+		printf("%zu changed, %" PRIu64 " lines added, %" PRIu64 " deleted\n", totals.files, totals.added,
+			totals.deleted);
 	return command_finish(c->cmd, 0);
 }
 
@@ -230,10 +239,13 @@ static int apply_one(const struct call *c, size_t i, bool dry_run, struct applie
 {
 	const struct copy *one = &c->copies.items[i];
 	apply_result_done(&a->results[i]);
-	return one->asked ? changes_apply(&one->changes, call_folder(c), one->name, one->original, one->paths, dry_run, &a->results[i], err) : 0;
+	return one->asked ? changes_apply(&one->changes, call_folder(c), one->name, one->original, one->paths, dry_run,
+				    &a->results[i], err)
+			  : 0;
 }
 
-/* All copies are checked before one is written: a conflict in any leaves all as they are. The first error stays, all conflicts are gathered. */
+/* All copies are checked before one is written: a conflict in any leaves all as they are. The first error stays, all conflicts
+ * are gathered. */
 static int check_all(const struct call *c, struct applied *a, struct err *err)
 {
 	int r = 0;
@@ -254,8 +266,8 @@ static int write_one(const struct call *c, size_t i, struct applied *a, struct e
 	if (apply_one(c, i, false, a, err) == 0)
 		return 0;
 	/* A failure of this one would only hide the first. */
-	append_record(call_folder(c), AUDIT_CHANGES_APPLIED, json_pack("[{s:[], s:s, s:s}]", "paths", "how", "apply-failed", "error",
-		err_code_name(err->code)), NULL);
+	append_record(call_folder(c), AUDIT_CHANGES_APPLIED,
+		json_pack("[{s:[], s:s, s:s}]", "paths", "how", "apply-failed", "error", err_code_name(err->code)), NULL);
 	return -1;
 }
 
@@ -269,9 +281,9 @@ static int write_all(const struct call *c, struct applied *a, struct err *err)
 
 static json_t *result_to_json(const struct copy *one, const struct apply_result *r)
 {
-	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:o}", "source", source_to_json(&one->changes), "applied", (json_int_t)r->applied, "already",
-		(json_int_t)r->already, "done", selected_to_json(&r->done, NULL), "held", selected_to_json(&r->held, NULL), "conflicts",
-		selected_to_json(&r->conflicts, NULL));
+	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:o}", "source", source_to_json(&one->changes), "applied",
+		(json_int_t)r->applied, "already", (json_int_t)r->already, "done", selected_to_json(&r->done, NULL), "held",
+		selected_to_json(&r->held, NULL), "conflicts", selected_to_json(&r->conflicts, NULL));
 }
 
 static json_t *applied_to_json(const struct call *c, const struct applied *a, const struct err *err)
@@ -280,7 +292,8 @@ static json_t *applied_to_json(const struct call *c, const struct applied *a, co
 	for (size_t i = 0; i < c->copies.n; i++)
 		json_array_append_new(copies, result_to_json(&c->copies.items[i], &a->results[i]));
 	return json_pack("{s:s, s:b, s:o, s:o}", "id", call_id(c), "dry_run", c->options.dry_run, "copies", copies, "error",
-		err->code == ERR_NONE ? json_null() : json_pack("{s:s, s:s}", "code", err_code_name(err->code), "text", err->text));
+		err->code == ERR_NONE ? json_null()
+				      : json_pack("{s:s, s:s}", "code", err_code_name(err->code), "text", err->text));
 }
 
 static void print_flags(const struct change *one)
@@ -289,7 +302,8 @@ static void print_flags(const struct change *one)
 	for (unsigned bit = 1; bit <= CHANGE_FLAG_ORIGINAL_CHANGED; bit <<= 1) {
 		if (!(one->flags & bit & CHANGE_FLAGS_HELD))
 			continue;
-		printf("%s%s: %s", first ? "" : "; ", change_flag_name((enum change_flag)bit), change_flag_reason((enum change_flag)bit));
+		printf("%s%s: %s", first ? "" : "; ", change_flag_name((enum change_flag)bit),
+			change_flag_reason((enum change_flag)bit));
 		first = false;
 	}
 }
@@ -306,7 +320,8 @@ static void print_held(const struct call *c, const struct changes *held)
 		takable |= !(held->items[i].flags & CHANGE_FLAG_SPECIAL);
 	}
 	if (takable)
-		printf("to take one, look at it (bulkhead diff %s -- PATH) and name it: bulkhead apply %s -- PATH\n", call_id(c), call_id(c));
+		printf("to take one, look at it (bulkhead diff %s -- PATH) and name it: bulkhead apply %s -- PATH\n",
+			call_id(c), call_id(c));
 }
 
 static void print_result(const struct call *c, const struct copy *one, const struct apply_result *r)
@@ -402,9 +417,12 @@ const struct command command_diff = {
 	.name = "diff",
 	.summary = "show what a run changed in its working copy",
 	.usage = "usage: bulkhead diff ID [PATH…] [--stat | --name-only] [--json]\n\n"
-		 "Prints a unified patch that `git apply` takes, from the saved changes of a run. Lines that begin with \"# \" tell what git's\n"
-		 "format can't (folders, devices) and what could run later outside the box, with the reason. Nothing is cut short.\n"
-		 "On a terminal, control bytes and invisible characters are written out. PATHs limit it to those and what is below them.\n\n"
+		 "Prints a unified patch that `git apply` takes, from the saved changes of a run. Lines that begin with \"# \" "
+		 "tell what git's\n"
+		 "format can't (folders, devices) and what could run later outside the box, with the reason. Nothing is cut "
+		 "short.\n"
+		 "On a terminal, control bytes and invisible characters are written out. PATHs limit it to those and what is "
+		 "below them.\n\n"
 		 "  --stat         lines added and deleted of each file\n"
 		 "  --name-only    the changed paths, quoted as git does\n"
 		 "  --json         the list of changes, with modes, sizes, digests and flags\n",
@@ -414,13 +432,17 @@ const struct command command_diff = {
 const struct command command_apply = {
 	.name = "apply",
 	.summary = "keep what a run changed: all, or the named paths",
-	.usage = "usage: bulkhead apply ID [PATH…] [--dry-run] [--json]\n\n"
-		 "Writes the changes into the original folder. What could run later outside the box (hooks, configuration, shell and CI files,\n"
-		 "set-id bits, links that leave the folder) is held back until it is named: a named folder takes what is below it but those.\n"
-		 "Devices, pipes and sockets are never applied. Where the original changed meanwhile, nothing at all is written, the files\n"
-		 "are named, and the status is 1. Can be repeated at any time; use -- before a PATH that begins with a dash.\n\n"
-		 "  -n, --dry-run  only say what would be done\n"
-		 "  --json         what was applied, held back, in conflict\n",
+	.usage =
+		"usage: bulkhead apply ID [PATH…] [--dry-run] [--json]\n\n"
+		"Writes the changes into the original folder. What could run later outside the box (hooks, configuration, "
+		"shell and CI files,\n"
+		"set-id bits, links that leave the folder) is held back until it is named: a named folder takes what is below "
+		"it but those.\n"
+		"Devices, pipes and sockets are never applied. Where the original changed meanwhile, nothing at all is "
+		"written, the files\n"
+		"are named, and the status is 1. Can be repeated at any time; use -- before a PATH that begins with a dash.\n\n"
+		"  -n, --dry-run  only say what would be done\n"
+		"  --json         what was applied, held back, in conflict\n",
 	.run = run_apply,
 };
 

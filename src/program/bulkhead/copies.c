@@ -57,7 +57,8 @@ static int load_all(struct copies *c, struct err *err)
 int copies_open(struct copies *c, const struct globals *g, const char *id, bool lock, struct err *err)
 {
 	*c = (struct copies){ 0 };
-	if (state_open(g->state, &c->state, err) < 0 || state_sandbox_open(c->state, id, lock, &c->dir, err) < 0 || load_all(c, err) < 0) {
+	if (state_open(g->state, &c->state, err) < 0 || state_sandbox_open(c->state, id, lock, &c->dir, err) < 0 ||
+		load_all(c, err) < 0) {
 		copies_done(c);
 		return -1;
 	}
@@ -160,8 +161,10 @@ int copies_ask(struct copies *c, char *const *operands, size_t n, struct err *er
 			found |= ask_copy(&c->items[i], &counts[i], operands[k]);
 		cleanup_free char *quoted = change_path_quote("", operands[k]);
 		if (!found)
-			return err_set(err, ERR_NOT_FOUND, "nothing changed at or below %s; paths are relative to the working copy, and `bulkhead diff %s "
-				"--name-only` lists them", quoted, sandbox_dir_id(c->dir));
+			return err_set(err, ERR_NOT_FOUND,
+				"nothing changed at or below %s; paths are relative to the working copy, and `bulkhead diff %s "
+				"--name-only` lists them",
+				quoted, sandbox_dir_id(c->dir));
 	}
 	for (size_t i = 0; i < c->n; i++) {
 		c->items[i].asked |= n == 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The saved working copies of one sandbox, for diff, apply and discard. A sandbox has one for each `copy` mount: "changes", "changes.1", … */
+/* The saved working copies of one sandbox, for diff, apply and discard. A sandbox has one for each `copy` mount: "changes",
+ * "changes.1", … */
 #pragma once
 
 #include <stdbool.h>
@@ -25,9 +26,11 @@ struct copies {
 	size_t n;
 };
 
-/* Loads all of them; none when the run changed nothing. With lock: fails while the sandbox runs. ERR_NOT_FOUND when they weren't saved, or were discarded. */
+/* Loads all of them; none when the run changed nothing. With lock: fails while the sandbox runs. ERR_NOT_FOUND when they
+ * weren't saved, or were discarded. */
 int copies_open(struct copies *c, const struct globals *g, const char *id, bool lock, struct err *err);
 int copies_open_originals(struct copies *c, struct err *err);
-/* Takes PATH operands: relative to the working copy ("./a", "a/", "." are understood), or absolute paths of the host below the original. Each must have changed. */
+/* Takes PATH operands: relative to the working copy ("./a", "a/", "." are understood), or absolute paths of the host below the
+ * original. Each must have changed. */
 int copies_ask(struct copies *c, char *const *operands, size_t n, struct err *err);
 void copies_done(struct copies *c);

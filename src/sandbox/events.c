@@ -15,8 +15,14 @@ static void on_sent_failed(struct sandbox *s, const struct err *err)
 {
 	struct err e = *err;
 	err_wrap(&e, "the record can't be written, so nothing may run");
-	s->result.end_reason = REASON_RECORD_UNAVAILABLE;
+	if (s->result.end_reason == REASON_NONE)
+		s->result.end_reason = REASON_RECORD_UNAVAILABLE;
 	sandbox_fail(s, &e);
+	/* An end that can't be recorded is not waited for. */
+	if (s->ending.collected) {
+		s->ending.recorded = true;
+		teardown_step(s);
+	}
 }
 
 void events_send(struct sandbox *s, enum audit_type type, json_t *fields, audit_done_fn done, void *ctx)
@@ -133,7 +139,7 @@ static void on_end_recorded(void *ctx, uint64_t seq, const struct err *err)
 	teardown_step(s);
 }
 
-void events_end(struct sandbox *s, int exit_hint)
+void events_end(struct sandbox *s)
 {
 	const struct sandbox_result *r = &s->result;
 	json_t *totals = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "files_added", (json_int_t)r->files_added, "files_modified",
@@ -143,8 +149,7 @@ void events_end(struct sandbox *s, int exit_hint)
 		(json_int_t)r->memory_peak);
 	json_t *f = json_pack("{s:s,s:b,s:b,s:I,s:o}", "reason", reason_name(r->end_reason), "failed", r->failed, "clean", r->clean, "duration_ns",
 		(json_int_t)r->total_ns, "totals", totals);
-	if (exit_hint >= 0)
-		json_object_set_new(f, "exit_status", json_integer(exit_hint));
+	json_object_set_new(f, "exit_status", json_integer(s->ops.exit_status(s->ctx, r)));
 	if (r->failed)
 		json_object_set_new(f, "error", audit_text_json(r->err.text, strlen(r->err.text)));
 	events_send(s, AUDIT_SANDBOX_END, f, on_end_recorded, s);

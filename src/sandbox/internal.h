@@ -94,7 +94,6 @@ struct sandbox {
 	uint64_t started_monotonic_ns;
 	struct sandbox_result result;
 	bool free_asked;
-	int exit_hint;                /* exit status for the record; -1: none */
 };
 
 /* parts.c: starting the helper programs */
@@ -108,7 +107,7 @@ void events_ready(struct sandbox *s);
 void events_exec_start(struct execution *e, const struct execution_spec *spec, audit_done_fn done);
 void events_exec_end(struct execution *e);
 void events_limit(struct sandbox *s, enum reason limit, uint64_t value, bool killed);
-void events_end(struct sandbox *s, int exit_hint);
+void events_end(struct sandbox *s);
 /* Sends or, when the record can't be written, fails the sandbox. */
 void events_send(struct sandbox *s, enum audit_type type, json_t *fields, audit_done_fn done, void *ctx);
 

@@ -290,7 +290,6 @@ struct sandbox *sandbox_start(struct loop *loop, struct sandbox_config *config, 
 	s->ctx = ctx;
 	s->box = BOX_INIT;
 	s->auditor.pidfd = s->gate_part.pidfd = -1;
-	s->exit_hint = -1;
 	s->started_monotonic_ns = time_monotonic_ns();
 	s->result.id = s->spec.id;
 	s->result.level = ISOLATION_CONTAINER;
@@ -315,11 +314,6 @@ const char *sandbox_workdir(const struct sandbox *s)
 const char *sandbox_id(const struct sandbox *s)
 {
 	return s->spec.id;
-}
-
-void sandbox_set_exit_status(struct sandbox *s, int status)
-{
-	s->exit_hint = status;
 }
 
 struct sandbox *sandbox_free(struct sandbox *s)

@@ -65,6 +65,8 @@ struct sandbox_ops {
 	void (*on_ready)(void *ctx);
 	void (*on_denied)(void *ctx, const struct sandbox_denial *d); /* may be NULL */
 	void (*on_limit)(void *ctx, enum reason limit);               /* may be NULL */
+	/* The status that the owner will report for the whole run, for the last record. */
+	int (*exit_status)(void *ctx, const struct sandbox_result *result);
 	/* Called once, also when the start failed. The sandbox may be freed from inside. */
 	void (*on_ended)(void *ctx, const struct sandbox_result *result);
 };
@@ -78,8 +80,6 @@ void sandbox_abort(struct sandbox *s, const struct err *err);
 /* The folder in which commands start. */
 const char *sandbox_workdir(const struct sandbox *s);
 const char *sandbox_id(const struct sandbox *s);
-/* The status that the owner will report for the whole run; noted in the last record. */
-void sandbox_set_exit_status(struct sandbox *s, int status);
 /* Records a signal that the owner got and passed on. */
 void sandbox_record_signal(struct sandbox *s, int signal_number, bool forwarded);
 

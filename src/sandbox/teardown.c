@@ -220,7 +220,7 @@ static void step(struct sandbox *s)
 			return;
 		s->ending.removed = true;
 		remove_box(s);
-		events_end(s, s->exit_hint);
+		events_end(s);
 		restart_deadline(s);
 	}
 	/* The last record's acknowledgement comes after all others. */

@@ -30,6 +30,7 @@ struct pump {
 	struct loop_io *read_io, *write_io; /* write_io is NULL when one descriptor does both */
 	bool in_over, out_over, aborted, done_deferred;
 	bool remote_eof;
+	bool cut;              /* it ended by a reset: that must not look like an orderly end to whoever reads at wfd */
 	bool draining;         /* the end of rfd is after drain_left more bytes, or when it has none */
 	size_t drain_left;
 	bool starved;          /* the stream took nothing: don't read until on_writable */
@@ -105,7 +106,7 @@ static void finish_in(struct pump *p)
 	p->in_over = true;
 	if (p->ops->on_input_end)
 		p->ops->on_input_end(p->ctx);
-	if (p->wfd_is_socket)
+	if (p->wfd_is_socket && !p->cut)
 		shutdown(p->wfd, SHUT_WR); /* an error means that the other side is gone, which the read side reports */
 	if (p->wfd != p->rfd) {
 		p->write_io = loop_io_remove(p->write_io);
@@ -269,17 +270,16 @@ static void on_reset(void *ctx, uint32_t reason)
 	struct err err;
 	err_set(&err, ERR_CLOSED, "the other side ended stream %u: %s", p->id, reset_text(reason));
 	p->stream = NULL;
-	if (!p->out_over)
+	if (!p->out_over || !p->remote_eof)
 		remember_failure(p, &err);
 	p->out_over = true;
-	if (!p->in_over)
-		write_pending(p);
-	if (!p->in_over && !p->remote_eof) {
-		/* Cut off before its end: what is still unwritten is lost, waiting for a slow reader would not make it
-		 * whole. */
-		remember_failure(p, &err);
+	/* What had arrived before is still delivered, held bytes included: a sandbox that is killed keeps the output it had written. */
+	p->cut = !p->remote_eof;
+	p->remote_eof = true;
+	if (!p->in_over && pending_len(p) == 0 && p->cut)
 		p->aborted = true;
-	}
+	else if (!p->in_over)
+		write_pending(p);
 	update(p);
 }
 

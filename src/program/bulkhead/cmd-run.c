@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulkhead run: one command in a fresh sandbox, without a daemon. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +73,6 @@ static void on_exit_status(void *ctx, const struct execution_result *result)
 	r->report.exec = *result;
 	r->report.executed = true;
 	terminal_restore();
-	sandbox_set_exit_status(r->sandbox, run_report_exec_status(result));
 	sandbox_end(r->sandbox, REASON_NONE);
 }
 
@@ -87,8 +85,8 @@ static void on_ready(void *ctx)
 	char **env = run_options_env(&r->options, id, r->tty);
 	struct execution_spec spec = {
 		.argv = r->argv, .envp = env, .cwd = sandbox_workdir(r->sandbox), .tty = r->tty,
-		.stdin_fd = terminal_own_fd(STDIN_FILENO, O_RDONLY), .stdout_fd = terminal_own_fd(STDOUT_FILENO, O_WRONLY),
-		.stderr_fd = r->tty ? -1 : terminal_own_fd(STDERR_FILENO, O_WRONLY),
+		.stdin_fd = fd_dup_nonblock(STDIN_FILENO), .stdout_fd = fd_dup_nonblock(STDOUT_FILENO),
+		.stderr_fd = r->tty ? -1 : fd_dup_nonblock(STDERR_FILENO),
 	};
 	terminal_size(&spec.rows, &spec.columns);
 	if (r->interrupted) {
@@ -97,7 +95,8 @@ static void on_ready(void *ctx)
 		if (r->tty)
 			terminal_raw();
 		r->execution = sandbox_exec(r->sandbox, &spec, &ops, r, &err);
-		if (!r->execution)
+		r->shown.phase = PHASE_RUNNING;
+		if (!r->execution || write_state(r, &err) < 0)
 			sandbox_abort(r->sandbox, &err);
 	}
 	for (size_t i = 0; env[i]; i++)
@@ -108,6 +107,11 @@ static void on_ready(void *ctx)
 static void on_denied(void *ctx, const struct sandbox_denial *d)
 {
 	run_report_denied(&((struct run *)ctx)->report, d);
+}
+
+static int exit_status(void *ctx, const struct sandbox_result *result)
+{
+	return run_report_status(&((struct run *)ctx)->report, result);
 }
 
 static void on_ended(void *ctx, const struct sandbox_result *result)
@@ -226,7 +230,7 @@ static int prepare(struct run *r, struct sandbox_config *config, struct err *err
 
 static int execute(struct run *r, struct err *err)
 {
-	static const struct sandbox_ops ops = { .on_ready = on_ready, .on_denied = on_denied, .on_ended = on_ended };
+	static const struct sandbox_ops ops = { .on_ready = on_ready, .on_denied = on_denied, .exit_status = exit_status, .on_ended = on_ended };
 	struct sandbox_config config = { 0 };
 	r->loop = loop_new();
 	if (watch_signals(r, err) < 0 || prepare(r, &config, err) < 0)

@@ -45,7 +45,7 @@ static bool killed_for_memory(const struct run_report *r, const struct sandbox_r
 		WTERMSIG(r->exec.wait_status) == SIGKILL;
 }
 
-int run_report_exec_status(const struct execution_result *e)
+static int status_of_exec(const struct execution_result *e)
 {
 	if (!e->started)
 		return e->exec_error == ENOENT || e->exec_error == ENOTDIR ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
@@ -60,7 +60,7 @@ int run_report_status(const struct run_report *r, const struct sandbox_result *s
 		return STATUS_LIMIT;
 	if (s->failed || !r->executed || r->exec.lost)
 		return EXIT_FAILED;
-	return killed_for_memory(r, s) ? STATUS_LIMIT : run_report_exec_status(&r->exec);
+	return killed_for_memory(r, s) ? STATUS_LIMIT : status_of_exec(&r->exec);
 }
 
 static void print_reason(enum reason reason)

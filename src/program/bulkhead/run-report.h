@@ -16,8 +16,6 @@ struct run_report {
 };
 
 void run_report_denied(struct run_report *r, const struct sandbox_denial *d);
-/* The command's own status, as `run` would exit with it. */
-int run_report_exec_status(const struct execution_result *e);
 /* The exit status of `run` (DESIGN section 6). */
 int run_report_status(const struct run_report *r, const struct sandbox_result *s);
 /* Reasons, closing line or JSON, on stderr. */

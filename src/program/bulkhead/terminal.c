@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/bulkhead/terminal.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -40,21 +37,4 @@ void terminal_size(uint16_t *ret_rows, uint16_t *ret_columns)
 		w = (struct winsize){ .ws_row = 24, .ws_col = 80 };
 	*ret_rows = w.ws_row;
 	*ret_columns = w.ws_col;
-}
-
-/* O_NONBLOCK belongs to the open file, which the shell and its other children share: pipes and terminals are opened anew. A regular file must keep its
- * offset and never blocks; a socket can't be opened anew. */
-int terminal_own_fd(int fd, int flags)
-{
-	char path[32];
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return -1;
-	if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		int own = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-		if (own >= 0)
-			return own;
-	}
-	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }

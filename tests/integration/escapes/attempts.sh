@@ -24,7 +24,7 @@ prepare_host() {
   echo content >"$copy/file"
   ln -s "$work" "$copy/to-outside"
   cp "$probe" "$copy/probe"
-  cp "$probe" "$copy/probe-setuid"; chmod 4755 "$copy/probe-setuid"
+  cp "$probe" "$copy/probe-setuid"; chown 12345:12345 "$copy/probe-setuid"; chmod 6755 "$copy/probe-setuid" # root would be the box's own user, as the folder's owner
   cp "$probe" "$copy/probe-capable"
   # CAP_SETUID and CAP_SYS_ADMIN, permitted and effective, as setcap(8) writes them
   /usr/bin/python3 -c 'import os,struct,sys; os.setxattr(sys.argv[1], "security.capability", struct.pack("<5I", 0x02000001, 0x200080, 0, 0, 0))' "$copy/probe-capable"

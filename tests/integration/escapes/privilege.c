@@ -122,15 +122,15 @@ static void any_capability(void)
 }
 
 /* Runs a program that carries privilege, with "only ids-now", which tells what came of it. */
-static void __attribute__((noreturn)) run_marked(const char *path)
+static void __attribute__((noreturn)) run_marked(const char *path, const char *as)
 {
 	if (access(path, X_OK) < 0)
 		broken("%s isn't there: %s", path, strerror(errno));
-	execl(path, "probe", "only", "ids-now", NULL);
+	execl(path, "probe", "only", "ids-now", as, NULL);
 	refused(errno);
 }
-static void run_setuid(void) { run_marked("/workspace/probe-setuid"); }
-static void run_capable(void) { run_marked("/workspace/probe-capable"); }
+static void run_setuid(void) { run_marked("/workspace/probe-setuid", "as=setuid-program"); }
+static void run_capable(void) { run_marked("/workspace/probe-capable", "as=filecap-program"); }
 static void ids_now(void)
 {
 	if (geteuid() != 1000 || getuid() != 1000 || getegid() != 1000)

@@ -96,10 +96,19 @@ long number_argument(const char *key)
 	return v;
 }
 
+/* An attempt that goes on as another program keeps its name. */
+static const char *name_of(const struct attempt *a)
+{
+	for (char **argument_at = arguments; *argument_at; argument_at++)
+		if (strncmp(*argument_at, "as=", 3) == 0)
+			return *argument_at + 3;
+	return a->name;
+}
+
 static void make(const struct attempt *a)
 {
-	current = a->name;
-	prctl(PR_SET_NAME, a->name);
+	current = name_of(a);
+	prctl(PR_SET_NAME, current);
 	alarm(ATTEMPT_SECONDS);
 	if (a->run) {
 		a->run();

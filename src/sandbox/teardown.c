@@ -132,7 +132,10 @@ static void remove_box(struct sandbox *s)
 	const char *left = "gone";
 	uint64_t began = time_monotonic_ns();
 	bool clean = true;
-	if (s->have_box && box_teardown(&s->box, &err) < 0) {
+	unsigned left_count;
+	/* A start that failed half-way may have left a cgroup that its launcher could no longer remove. */
+	int r = s->have_box ? box_teardown(&s->box, &err) : isolate_reap(s->spec.id, false, &left_count, &err);
+	if (r < 0) {
 		clean = false;
 		left = err.text;
 		fail_once(s, &err);

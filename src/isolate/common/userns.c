@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,9 +62,12 @@ static int write_map(int proc_fd, const char *file, const struct id_map *map, st
 	return fd_write_file_at(proc_fd, file, text, err);
 }
 
+/* Must not outlive a launcher that is killed at this line; one that was killed before prctl(2) is no longer our parent. */
 static int __attribute__((noreturn)) helper_main(void *arg)
 {
-	(void)arg;
+	pid_t parent = *(pid_t *)arg;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+		_exit(0);
 	for (;;)
 		pause();
 }
@@ -87,7 +91,8 @@ int userns_create(const struct id_map *uids, const struct id_map *gids, struct e
 {
 	/* Shares our memory (nothing to copy) but has a stack of its own; all it does is wait for its end. */
 	static _Alignas(16) char stack[4096];
-	pid_t pid = clone(helper_main, stack + sizeof(stack), CLONE_NEWUSER | CLONE_VM | CLONE_FILES | SIGCHLD, NULL);
+	pid_t self = getpid();
+	pid_t pid = clone(helper_main, stack + sizeof(stack), CLONE_NEWUSER | CLONE_VM | CLONE_FILES | SIGCHLD, &self);
 	if (pid < 0)
 		return err_sys(err, errno, "can't create a user namespace (see `bulkhead doctor`)");
 	int fd = take_namespace(pid, uids, gids, err);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -198,6 +199,19 @@ static int check_isolation(const struct run *r, struct err *err)
 	return 0;
 }
 
+/* RLIMIT_NOFILE in the box can't exceed what this process may have. */
+static int check_open_files(const struct policy_limits *l, struct err *err)
+{
+	struct rlimit now;
+	if (l->open_files == POLICY_UNLIMITED || getrlimit(RLIMIT_NOFILE, &now) < 0 || now.rlim_max >= l->open_files)
+		return 0;
+	struct rlimit more = { .rlim_cur = now.rlim_cur, .rlim_max = l->open_files };
+	if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return 0;
+	return err_set(err, ERR_UNSUPPORTED, "the limit of %llu open files can't be given: this shell itself may have only %llu (ulimit -Hn); ask for --open-files %llu",
+		(unsigned long long)l->open_files, (unsigned long long)now.rlim_max, (unsigned long long)now.rlim_max);
+}
+
 static int write_policy(struct run *r, struct err *err)
 {
 	cleanup_free char *json = policy_to_json(r->policy);
@@ -214,7 +228,7 @@ static int prepare(struct run *r, struct sandbox_config *config, struct err *err
 		return -1;
 	if (config->spec.privileged && state_id_range_reserve(&config->spec.host_id_base, &r->id_range_fd, err) < 0)
 		return -1;
-	if (spec_validate(&config->spec, err) < 0)
+	if (spec_validate(&config->spec, err) < 0 || check_open_files(&config->spec.limits, err) < 0)
 		return -1;
 	const struct isolate_backend *backend = isolate_find(ISOLATION_CONTAINER);
 	if (backend->check && backend->check(&config->spec, err) < 0)

@@ -42,6 +42,9 @@ int box_kill(struct box *box, uint64_t timeout_ns, struct err *err)
 			return err_sys(err, errno, "can't kill sandbox %s", box->id);
 		if (wait_dead(box->pidfd, timeout_ns) == 0)
 			return err_set(err, ERR_TIMEOUT, "sandbox %s (process %d) doesn't die", box->id, (int)box->pid);
+		/* Ours to collect; not everybody's pid 1 does it for others (containers). */
+		siginfo_t info;
+		waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | WNOHANG);
 	}
 	if (!box->cgroup)
 		return 0;

@@ -28,6 +28,7 @@ struct agent {
 	struct listeners *listeners;   /* this and the next two: with egress only */
 	struct egress *egress;
 	struct dns_server *dns;
+	struct buf exec_parts;         /* of an EXEC too long for one message */
 	bool configured;               /* CONFIG has come */
 	struct loop_timer *shutdown;   /* running: SHUTDOWN has come */
 	uint64_t shutdown_ns;
@@ -135,12 +136,25 @@ static int on_config(struct agent *a, const uint8_t *body, size_t len, struct er
 	return send_failed(a, &cause, err);
 }
 
+static int on_exec_part(struct agent *a, const uint8_t *body, size_t len, struct err *err)
+{
+	if (buf_append(&a->exec_parts, body, len) < 0)
+		return err_set(err, ERR_LIMIT, "an EXEC has more than %u bytes", WIRE_EXEC_MAX);
+	return 0;
+}
+
 static int on_exec(struct agent *a, const uint8_t *body, size_t len, struct err *err)
 {
 	struct wire_exec m;
-	if (wire_exec_decode(body, len, &m, err) < 0)
+	/* The usual one fits in one message and is read in place. */
+	bool whole = a->exec_parts.len == 0;
+	if (!whole && on_exec_part(a, body, len, err) < 0)
 		return -1;
-	int r = exec_start(a->execs, &m, err);
+	int r = wire_exec_decode(whole ? body : a->exec_parts.data, whole ? len : a->exec_parts.len, &m, err);
+	buf_free(&a->exec_parts);
+	if (r < 0)
+		return -1;
+	r = exec_start(a->execs, &m, err);
 	wire_exec_done(&m);
 	return r;
 }
@@ -179,6 +193,7 @@ static const struct handler {
 } handlers[WIRE_MESSAGE_MAX] = {
 	[WIRE_CONFIG] = { on_config, true },
 	[WIRE_EXEC] = { on_exec, false },
+	[WIRE_EXEC_PART] = { on_exec_part, false },
 	[WIRE_SIGNAL] = { on_signal, false },
 	[WIRE_RESIZE] = { on_resize, false },
 	[WIRE_NAME_ANSWER] = { on_name_answer, false },
@@ -218,6 +233,7 @@ static void agent_done(struct agent *a)
 	listeners_free(a->listeners);
 	exec_table_free(a->execs);
 	reaper_free(a->reaper);
+	buf_free(&a->exec_parts);
 	mux_free(a->mux);
 	loop_free(a->loop);
 }
@@ -231,6 +247,7 @@ int agent_run(const struct agent_options *options)
 	 * would only be their own box that they break, but a broken agent can't say what happened. */
 	prctl(PR_SET_DUMPABLE, 0);
 	fd_set_cloexec(options->pipe_fd, true);
+	buf_init(&a.exec_parts, WIRE_EXEC_MAX);
 	a.loop = loop_new();
 	a.mux = mux_new(a.loop, options->pipe_fd, options->pipe_fd, MUX_BOX, &ops, &a);
 	int status = send_hello(&a) < 0 ? EXIT_FAILURE : loop_run(a.loop);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <sys/wait.h>
 
+#include <sodium.h>
+
 #include "audit/text.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -36,11 +38,48 @@ void events_send(struct sandbox *s, enum audit_type type, json_t *fields, audit_
 		on_sent_failed(s, &err);
 }
 
+/*
+ * An event has a ceiling (AUDIT_MESSAGE_MAX), a command line may be longer. Strings beyond the budget are recorded by how many they are, their length and
+ * one digest over all of them, each with its NUL; a single long one also by its beginning.
+ */
+#define STRINGS_BUDGET (48u * 1024u)
+#define STRING_SHOWN 512u
+
+static json_t *rest_json(char *const *rest)
+{
+	crypto_generichash_state state;
+	uint8_t digest[32];
+	char hex[65];
+	uint64_t bytes = 0, count = 0;
+	size_t shown = strnlen(rest[0], STRING_SHOWN);
+	crypto_generichash_init(&state, NULL, 0, sizeof(digest));
+	for (; rest[count]; count++) {
+		size_t len = strlen(rest[count]);
+		crypto_generichash_update(&state, (const unsigned char *)rest[count], len + 1);
+		bytes += len;
+	}
+	crypto_generichash_final(&state, digest, sizeof(digest));
+	text_hex(digest, sizeof(digest), hex);
+	/* Not in the middle of a character. */
+	while (shown > 0 && ((unsigned char)rest[0][shown] & 0xc0) == 0x80)
+		shown--;
+	return json_pack("{s:o,s:I,s:I,s:s}", "begins", audit_text_json(rest[0], shown), "strings", (json_int_t)count, "bytes", (json_int_t)bytes,
+		"blake2b", hex);
+}
+
 static json_t *strings_json(char *const *list)
 {
 	json_t *a = json_array();
-	for (size_t i = 0; list && list[i]; i++)
-		json_array_append_new(a, audit_text_json(list[i], strlen(list[i])));
+	size_t used = 0;
+	for (size_t i = 0; list && list[i]; i++) {
+		size_t len = strlen(list[i]);
+		used += len + 8;
+		if (used > STRINGS_BUDGET) {
+			json_array_append_new(a, rest_json(list + i));
+			break;
+		}
+		json_array_append_new(a, audit_text_json(list[i], len));
+	}
 	return a;
 }
 

@@ -198,6 +198,17 @@ static int open_streams(struct execution *e, struct err *err)
 
 /* ---- life ---- */
 
+/* The last bytes go as EXEC itself; a command of ordinary length is one message. */
+static int send_request(struct execution *e, struct err *err)
+{
+	const struct buf *m = &e->request.message;
+	size_t at = 0;
+	for (; m->len - at > MUX_MESSAGE_MAX; at += MUX_MESSAGE_MAX)
+		if (mux_send(e->sandbox->mux, WIRE_EXEC_PART, m->data + at, MUX_MESSAGE_MAX, err) < 0)
+			return -1;
+	return mux_send(e->sandbox->mux, WIRE_EXEC, m->data + at, m->len - at, err);
+}
+
 static void on_start_recorded(void *ctx, uint64_t seq, const struct err *err)
 {
 	struct execution *e = ctx;
@@ -206,7 +217,7 @@ static void on_start_recorded(void *ctx, uint64_t seq, const struct err *err)
 	if (err || s->phase != SB_READY)
 		return;
 	e->started_ns = time_monotonic_ns();
-	if (mux_send(s->mux, WIRE_EXEC, e->request.message.data, e->request.message.len, &send_err) < 0 || open_streams(e, &send_err) < 0)
+	if (send_request(e, &send_err) < 0 || open_streams(e, &send_err) < 0)
 		sandbox_fail(s, &send_err);
 	buf_free(&e->request.message);
 }
@@ -219,11 +230,11 @@ static int encode_request(struct execution *e, const struct execution_spec *spec
 		.nofile = e->sandbox->spec.limits.open_files == POLICY_UNLIMITED ? 0 : e->sandbox->spec.limits.open_files,
 		.cwd = (char *)spec->cwd, .argv = spec->argv, .envp = spec->envp,
 	};
-	buf_init(&e->request.message, MUX_MESSAGE_MAX);
+	buf_init(&e->request.message, WIRE_EXEC_MAX);
 	if (wire_exec_encode(&e->request.message, &m) == 0)
 		return 0;
-	return err_set(err, ERR_LIMIT, "the command, its arguments and its environment are larger than %u bytes together; pass large data on standard input or in a file",
-		MUX_MESSAGE_MAX);
+	return err_set(err, ERR_LIMIT, "the command is too long: at most %u bytes of arguments and environment together, %u in one of them and %u of them; "
+				       "pass large data on standard input or in a file", WIRE_EXEC_MAX, WIRE_STRING_MAX, WIRE_ARGS_MAX);
 }
 
 struct execution *sandbox_exec(struct sandbox *s, const struct execution_spec *spec, const struct execution_ops *ops, void *ctx, struct err *err)

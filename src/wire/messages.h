@@ -32,11 +32,13 @@ enum wire_message {
 	WIRE_EGRESS_OPEN,      /* agent → host: a program in the box connected; names a stream of the box's side */
 	WIRE_SHUTDOWN,         /* host → agent: kill everything and exit */
 	WIRE_FAILED,           /* agent → host: CONFIG can't be followed; nothing will run */
+	WIRE_EXEC_PART,        /* host → agent: the next bytes of an EXEC too long for one message; EXEC carries the last ones */
 	WIRE_MESSAGE_MAX,
 };
 
-#define WIRE_ARGS_MAX 4096u        /* arguments, environment entries */
-#define WIRE_STRING_MAX 32768u
+#define WIRE_ARGS_MAX 65536u       /* arguments, environment entries */
+#define WIRE_STRING_MAX 131071u    /* MAX_ARG_STRLEN of Linux, without the NUL */
+#define WIRE_EXEC_MAX (768u * 1024u) /* a whole EXEC body, parts together */
 #define WIRE_PORTS_MAX 64u
 #define WIRE_LITERALS_MAX 64u
 #define WIRE_FAILED_TEXT_MAX 1024u

@@ -84,6 +84,18 @@ static void show_ready(struct buf *b, const json_t *d)
 	put_named(b, d, "probes");
 }
 
+/* The tail of a very long command line: its beginning, size and digest (sandbox/events.c). */
+static void show_cut(struct buf *b, const json_t *rest)
+{
+	size_t len;
+	cleanup_free char *begins = audit_text_decode(json_object_get(rest, "begins"), &len);
+	if (begins)
+		show_word(b, begins, len);
+	buf_printf(b, "… (%" JSON_INTEGER_FORMAT " more, %" JSON_INTEGER_FORMAT " bytes, blake2b ", number(rest, "strings"), number(rest, "bytes"));
+	put(b, rest, "blake2b");
+	buf_printf(b, ")");
+}
+
 static void show_exec_start(struct buf *b, const json_t *d)
 {
 	const json_t *argv = json_object_get(d, "argv");
@@ -94,6 +106,8 @@ static void show_exec_start(struct buf *b, const json_t *d)
 			buf_append(b, " ", 1);
 		if (word)
 			show_word(b, word, len);
+		else
+			show_cut(b, json_array_get(argv, i));
 	}
 }
 

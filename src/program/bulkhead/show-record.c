@@ -85,7 +85,7 @@ static void show_ready(struct buf *b, const json_t *d)
 }
 
 /* The tail of a very long command line: its beginning, size and digest (sandbox/events.c). */
-static void show_cut(struct buf *b, const json_t *rest)
+static void show_rest(struct buf *b, const json_t *rest)
 {
 	size_t len;
 	cleanup_free char *begins = audit_text_decode(json_object_get(rest, "begins"), &len);
@@ -107,7 +107,7 @@ static void show_exec_start(struct buf *b, const json_t *d)
 		if (word)
 			show_word(b, word, len);
 		else
-			show_cut(b, json_array_get(argv, i));
+			show_rest(b, json_array_get(argv, i));
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox may use of the outside: connections at once, requests (each admitted flow carries one), bytes both ways together. */
+/* What a sandbox may use of the outside: connections at once, requests (each admitted flow carries one), bytes both ways
+ * together. */
 #pragma once
 
 #include <stddef.h>
@@ -14,7 +15,8 @@ struct budget {
 };
 
 void budget_init(struct budget *b, const struct policy_limits *limits);
-/* REASON_NONE: one connection and one request are taken (give the connection back with budget_release). Else the budget that is used up. */
+/* REASON_NONE: one connection and one request are taken (give the connection back with budget_release). Else the budget that is
+ * used up. */
 enum reason budget_admit(struct budget *b);
 void budget_release(struct budget *b);
 /* How many of `want` bytes may still be moved: exact to the last byte. */

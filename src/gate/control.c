@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's socket. The supervisor is trusted more than the box, but some of its bytes come from there (names), so every message is
- * decoded strictly; a malformed one ends the gate, and with it all egress.
+ * The supervisor's socket. The supervisor is trusted more than the box, but some of its bytes come from there (names), so every
+ * message is decoded strictly; a malformed one ends the gate, and with it all egress.
  */
 #include "gate/internal.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moving bytes between a flow's two sockets. Bytes pass through one buffer of the process; only what the other side doesn't take at once is kept
- * in the flow, and the source isn't read until that is gone: bounded memory, back-pressure, and idle flows that hold none.
+ * Moving bytes between a flow's two sockets. Bytes pass through one buffer of the process; only what the other side doesn't
+ * take at once is kept in the flow, and the source isn't read until that is gone: bounded memory, back-pressure, and idle flows
+ * that hold none.
  *
  * The byte budget is taken where the server's socket is touched, so the server sees not one byte more.
  */
@@ -107,7 +108,8 @@ void copy_up(struct flow *f)
 		pass_end_up(f);
 }
 
-/* The client's socket is at its end: is anybody left to hear an answer? A peer that only stopped writing keeps its reading side. */
+/* The client's socket is at its end: is anybody left to hear an answer? A peer that only stopped writing keeps its reading
+ * side. */
 static bool client_is_gone(const struct flow *f)
 {
 	struct pollfd p = { .fd = f->client_fd };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connects to one of a few checked addresses: in order, the next one when the one before failed or a quarter of a second passed; the first
- * that answers wins. Only addresses given here are ever dialled.
+ * Connects to one of a few checked addresses: in order, the next one when the one before failed or a quarter of a second
+ * passed; the first that answers wins. Only addresses given here are ever dialled.
  */
 #pragma once
 
@@ -14,7 +14,8 @@
 #define DIAL_ADDRESSES_MAX 8u
 
 struct dial;
-/* fd is a connected non-blocking socket (the callee's) and *ip whom it reaches; or fd is -1 and sysno says why. The dial is over and freed. */
+/* fd is a connected non-blocking socket (the callee's) and *ip whom it reaches; or fd is -1 and sysno says why. The dial is
+ * over and freed. */
 typedef void (*dial_fn)(void *ctx, int fd, const struct ip *ip, int sysno);
 
 /* Never calls fn before it returns. */

@@ -27,8 +27,15 @@ static void on_timer(void *ctx);
 static struct flow *flow_new(struct gate *g, const struct gate_msg_open *m, int client_fd)
 {
 	struct flow *f = mem_alloc(sizeof(*f));
-	*f = (struct flow){ .gate = g, .id = m->flow, .start_ns = time_monotonic_ns(), .entrance = m->entrance, .client_fd = client_fd,
-		.server_fd = -1, .next = g->flows };
+	*f = (struct flow){
+		.gate = g,
+		.id = m->flow,
+		.start_ns = time_monotonic_ns(),
+		.entrance = m->entrance,
+		.client_fd = client_fd,
+		.server_fd = -1,
+		.next = g->flows,
+	};
 	buf_init(&f->head, INSPECT_MAX + FLOW_CHUNK);
 	buf_init(&f->up, FLOW_UP_MAX);
 	buf_init(&f->down, FLOW_UP_MAX);
@@ -278,7 +285,8 @@ static void begin_tls(struct flow *f, const struct tls_hello *hello)
 static void inspect(struct flow *f)
 {
 	struct inspection found;
-	if (f->head.len == 0 && f->client_eof && (f->target.port == INSPECT_PORT_HTTP || f->target.port == INSPECT_PORT_HTTPS)) {
+	bool has_protocol = f->target.port == INSPECT_PORT_HTTP || f->target.port == INSPECT_PORT_HTTPS;
+	if (f->head.len == 0 && f->client_eof && has_protocol) {
 		flow_end(f, REASON_ALLOWED); /* connected and said nothing: nothing to judge */
 		return;
 	}

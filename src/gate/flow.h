@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection of the box, from its first byte to its last. Every callback that reaches a flow makes one step and then settles it: a flow
- * that is over is freed there and nowhere else, so a step may end the flow and still touch it.
+ * One connection of the box, from its first byte to its last. Every callback that reaches a flow makes one step and then
+ * settles it: a flow that is over is freed there and nowhere else, so a step may end the flow and still touch it.
  */
 #pragma once
 
@@ -60,7 +60,7 @@ struct flow {
 	struct dial *dial;
 
 	struct buf head;             /* from the client, held until judged */
-	struct buf up, down;         /* on their way, where the other side took less than was offered; empty buffers hold no memory */
+	struct buf up, down;         /* on their way, where the other side took less than was offered; empty: no memory */
 	bool client_eof, server_eof; /* read to their end */
 	bool up_shut, down_shut;     /* the end was passed on */
 	bool up_broken;              /* the server takes no more */

@@ -50,8 +50,12 @@ static void record_summed_denials(struct gate *g)
 {
 	static const struct gate_target all = { .text = "*" };
 	for (unsigned i = 0; i < REASON_MAX; i++) {
-		struct egress_event e = { .target = &all, .entrance = "any", .verdict = { .reason = (enum reason)i, .rule = -1 },
-			.count = g->denials_summed[i] };
+		struct egress_event e = {
+			.target = &all,
+			.entrance = "any",
+			.verdict = { .reason = (enum reason)i, .rule = -1 },
+			.count = g->denials_summed[i],
+		};
 		if (e.count && recorder_egress(g->recorder, &e, NULL, NULL, NULL) == 0)
 			g->denials_summed[i] = 0;
 	}

@@ -34,8 +34,9 @@ struct gate_system {
 /* Reads /etc/hosts and the host's own addresses. */
 int gate_system_read(struct gate_system *ret, struct err *err);
 
-/* Both sockets are taken over (and made non-blocking). Reads the resolver's configuration files; nothing later touches a file. The loop ends
- * (loop_quit) with 0 when the supervisor closed its end, with 1 after a protocol error or when the start failed: gate_failure says why. */
+/* Both sockets are taken over (and made non-blocking). Reads the resolver's configuration files; nothing later touches a file.
+ * The loop ends (loop_quit) with 0 when the supervisor closed its end, with 1 after a protocol error or when the start failed:
+ * gate_failure says why. */
 struct gate *gate_new(struct loop *loop, int control_fd, int audit_fd, struct gate_system *system, struct err *err);
 struct gate *gate_free(struct gate *g); /* accepts NULL. Flows are cut, callbacks not made */
 const struct err *gate_failure(const struct gate *g);

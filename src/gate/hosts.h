@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's own table of names (/etc/hosts), read once before confinement. Names and addresses that don't parse are left out. */
+/* The host's own table of names (/etc/hosts), read once before confinement. What doesn't parse is left out. */
 #pragma once
 
 #include <stddef.h>

@@ -33,8 +33,8 @@ static bool is_token(uint8_t c)
 
 static bool starts_with_method(const uint8_t *p, size_t len)
 {
-	static const char *const methods[] = { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "PRI",
-		"PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "SEARCH", "REPORT", "QUERY" };
+	static const char *const methods[] = { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT",
+		"PRI", "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "SEARCH", "REPORT", "QUERY" };
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
 		size_t n = strlen(methods[i]);
 		if (len > n && memcmp(p, methods[i], n) == 0 && (p[n] == ' ' || p[n] == '\t'))
@@ -53,8 +53,9 @@ static bool has_version(const uint8_t *p, size_t len)
 }
 
 /*
- * Can no server of any dialect read a request line here, whatever follows? Bytes of a first word that is no method; or a NUL behind a word that is none
- * of the methods. The answer for a line holds for every longer one: what was called raw once must never turn out to be HTTP.
+ * Can no server of any dialect read a request line here, whatever follows? Bytes of a first word that is no method; or a NUL
+ * behind a word that is none of the methods. The answer for a line holds for every longer one: what was called raw once must
+ * never turn out to be HTTP.
  */
 static bool is_hopeless(const uint8_t *line, size_t len)
 {
@@ -69,9 +70,12 @@ static bool is_hopeless(const uint8_t *line, size_t len)
 
 static enum guess guess_line(const uint8_t *line, size_t len, bool shifted)
 {
+	if (has_version(line, len) && shifted)
+		return GUESS_HTTP_OFF;
 	if (has_version(line, len))
-		return len >= 14 && memcmp(line, "PRI * HTTP/2.0", 14) == 0 && !shifted ? GUESS_H2 : shifted ? GUESS_HTTP_OFF : GUESS_HTTP;
-	bool simple = (len >= 5 && memcmp(line, "GET /", 5) == 0) || (len >= 9 && strncasecmp((const char *)line, "GET http:", 9) == 0);
+		return len >= 14 && memcmp(line, "PRI * HTTP/2.0", 14) == 0 ? GUESS_H2 : GUESS_HTTP;
+	bool simple = (len >= 5 && memcmp(line, "GET /", 5) == 0) ||
+		(len >= 9 && strncasecmp((const char *)line, "GET http:", 9) == 0);
 	return simple ? GUESS_OLD : GUESS_NO;
 }
 

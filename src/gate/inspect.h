@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client's first bytes are. Nothing is forwarded before this is known, and nothing is called "raw" that an HTTP or TLS server could
- * take for its own protocol.
+ * What a client's first bytes are. Nothing is forwarded before this is known, and nothing is called "raw" that an HTTP or TLS
+ * server could take for its own protocol.
  */
 #pragma once
 

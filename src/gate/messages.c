@@ -31,7 +31,8 @@ static int end(const struct cursor *c, bool valid, const char *what, struct err 
 {
 	if (valid && cursor_done(c))
 		return 0;
-	return err_set(err, ERR_PROTOCOL, "a %s message between supervisor and gate is malformed; both must be of the same version", what);
+	return err_set(err, ERR_PROTOCOL, "a %s message between supervisor and gate is malformed; both must be of the same version",
+		what);
 }
 
 /* A byte string into a fixed array, NUL-terminated. Whether a NUL may be inside is the caller's question. */
@@ -166,7 +167,8 @@ int gate_msg_ready_decode(const void *p, size_t n, struct err *err)
 
 int gate_msg_answer_encode(struct buf *out, const struct gate_msg_answer *m)
 {
-	int e = buf_put_u32(out, GATE_ANSWER) | buf_put_u32(out, m->query) | buf_put_u8(out, m->allowed) | buf_put_u16(out, m->n_ports);
+	int e = buf_put_u32(out, GATE_ANSWER) | buf_put_u32(out, m->query) | buf_put_u8(out, m->allowed) |
+		buf_put_u16(out, m->n_ports);
 	for (unsigned i = 0; i < m->n_ports; i++)
 		e |= buf_put_u16(out, m->ports[i]);
 	return e;
@@ -189,7 +191,8 @@ int gate_msg_answer_decode(const void *p, size_t n, struct gate_msg_answer *ret,
 
 int gate_msg_denied_encode(struct buf *out, const struct gate_msg_denied *m)
 {
-	return buf_put_u32(out, GATE_DENIED) | buf_put_str(out, m->host) | buf_put_u16(out, m->port) | buf_put_u32(out, m->reason);
+	return buf_put_u32(out, GATE_DENIED) | buf_put_str(out, m->host) | buf_put_u16(out, m->port) |
+		buf_put_u32(out, m->reason);
 }
 
 int gate_msg_denied_decode(const void *p, size_t n, struct gate_msg_denied *ret, struct err *err)
@@ -223,8 +226,8 @@ int gate_msg_limit_decode(const void *p, size_t n, struct gate_msg_limit *ret, s
 
 int gate_msg_done_encode(struct buf *out, const struct gate_msg_done *m)
 {
-	return buf_put_u32(out, GATE_DONE) | buf_put_u64(out, m->allowed) | buf_put_u64(out, m->denied) | buf_put_u64(out, m->bytes_up) |
-		buf_put_u64(out, m->bytes_down);
+	return buf_put_u32(out, GATE_DONE) | buf_put_u64(out, m->allowed) | buf_put_u64(out, m->denied) |
+		buf_put_u64(out, m->bytes_up) | buf_put_u64(out, m->bytes_down);
 }
 
 int gate_msg_done_decode(const void *p, size_t n, struct gate_msg_done *ret, struct err *err)

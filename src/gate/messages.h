@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of gate/protocol.h as values. One table for the supervisor, the gate and the fuzzer: each side encodes what the other
- * decodes. Decoders check every length and enum; strings contain no NUL. All return 0 or -1 + err.
+ * The messages of gate/protocol.h as values. One table for the supervisor, the gate and the fuzzer: each side encodes what the
+ * other decodes. Decoders check every length and enum; strings contain no NUL. All return 0 or -1 + err.
  */
 #pragma once
 

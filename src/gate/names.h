@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that the box asked of DNS. Nothing is resolved for these questions, but they are recorded: a box that tries to talk through them shows.
- * The first question for a name is recorded at once, repeats as a count later. From the 1,001st distinct name on, names are summed up below their
- * parent ("*.example.com": questions, distinct-or-so names, bytes), and beyond 256 parents in one last line. Counts are never dropped.
+ * Names that the box asked of DNS. Nothing is resolved for these questions, but they are recorded: a box that tries to talk
+ * through them shows. The first question for a name is recorded at once, repeats as a count later. From the 1,001st distinct
+ * name on, names are summed up below their parent ("*.example.com": questions, distinct-or-so names, bytes), and beyond 256
+ * parents in one last line. Counts are never dropped.
  */
 #pragma once
 

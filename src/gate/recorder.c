@@ -153,7 +153,8 @@ static json_t *rule_json(const struct network_rule *rule)
 	return o;
 }
 
-int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_fn fn, void *ctx, struct recorder_ticket **ret_ticket)
+int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_fn fn, void *ctx,
+	struct recorder_ticket **ret_ticket)
 {
 	json_t *o = json_object();
 	put_number(o, "flow", e->flow);

@@ -52,7 +52,8 @@ struct name_event {
 };
 
 /* Each returns 0 or -1 (lost). fn may be NULL; ret_ticket too. */
-int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_fn fn, void *ctx, struct recorder_ticket **ret_ticket);
+int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_fn fn, void *ctx,
+	struct recorder_ticket **ret_ticket);
 int recorder_egress_end(struct recorder *r, const struct egress_end_event *e);
 int recorder_name(struct recorder *r, const struct name_event *e);
 /* fn won't be called; the event stays sent. Accepts NULL; returns NULL. */

@@ -11,8 +11,8 @@ bool refuse_is_denial(enum reason reason) { return reason != REASON_RESOLVE_FAIL
 static int put_denial_body(const struct policy *policy, const struct verdict *v, const struct gate_target *t, struct buf *body)
 {
 	char *why = policy_explain_verdict(policy, v, t->text, t->port);
-	int e = buf_printf(body, "Bulkhead: policy refuses this connection. The network is not at fault, and another way (without the proxy, by address) "
-		"gets the same answer.\nreason: %s\n%s\n", reason_name(v->reason), why);
+	int e = buf_printf(body, "Bulkhead: policy refuses this connection. The network is not at fault, and "
+		"another way (without the proxy, by address) gets the same answer.\nreason: %s\n%s\n", reason_name(v->reason), why);
 	mem_free(why);
 	return e;
 }
@@ -29,8 +29,9 @@ int refuse_http(const struct policy *policy, const struct verdict *v, const stru
 	buf_init(&body, BODY_MAX);
 	bool denial = refuse_is_denial(v->reason);
 	int e = denial ? put_denial_body(policy, v, t, &body) : put_failure_body(v, t, &body);
-	e |= buf_printf(out, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nBulkhead-Reason: %s\r\n"
-		"Cache-Control: no-store\r\nConnection: close\r\n\r\n", denial ? "403 Forbidden" : "502 Bad Gateway", body.len, reason_name(v->reason));
+	e |= buf_printf(out, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
+		"Bulkhead-Reason: %s\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+		denial ? "403 Forbidden" : "502 Bad Gateway", body.len, reason_name(v->reason));
 	e |= buf_append(out, body.data, body.len);
 	buf_free(&body);
 	return e ? -1 : 0;

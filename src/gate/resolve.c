@@ -236,7 +236,11 @@ static struct entry *entry_new(struct resolver *r, const struct hostname *name)
 
 static void entry_start(struct entry *e)
 {
-	static const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT };
+	static const struct ares_addrinfo_hints hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = ARES_AI_NOSORT,
+	};
 	e->pending = true;
 	ares_getaddrinfo(e->resolver->channel, e->name.text, NULL, &hints, on_answer, e);
 	arm_timer(e->resolver);
@@ -270,7 +274,8 @@ int resolver_set_servers(struct resolver *r, const char *csv, struct err *err)
 {
 	int status = ares_set_servers_ports_csv(r->channel, csv);
 	if (status != ARES_SUCCESS)
-		return err_set(err, ERR_INVALID, "the resolvers \"%s\" can't be used: %s; give IP:PORT", csv, ares_strerror(status));
+		return err_set(err, ERR_INVALID, "the resolvers \"%s\" can't be used: %s; give IP:PORT", csv,
+			ares_strerror(status));
 	return 0;
 }
 
@@ -279,8 +284,8 @@ struct resolver *resolver_new(struct loop *loop, struct hosts *hosts, struct err
 	struct resolver *r = mem_alloc(sizeof(*r));
 	r->loop = loop;
 	r->hosts = hosts;
-	/* The very name, never a search list or $HOSTALIASES; "b": never files. What is left of resolv.conf is read right here. Sockets aren't kept
-	 * open: a fresh source port for each burst of questions is what makes forged answers hard. */
+	/* The very name, never a search list or $HOSTALIASES; "b": never files. What is left of resolv.conf is read right here.
+	 * Sockets aren't kept open: a fresh source port for each burst of questions is what makes forged answers hard. */
 	char lookups[] = "b";
 	struct ares_options options = {
 		.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
@@ -292,8 +297,8 @@ struct resolver *resolver_new(struct loop *loop, struct hosts *hosts, struct err
 		.sock_state_cb = on_socket_state,
 		.sock_state_cb_data = r,
 	};
-	int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB |
-		ARES_OPT_DOMAINS;
+	int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS | ARES_OPT_LOOKUPS |
+		ARES_OPT_SOCK_STATE_CB | ARES_OPT_DOMAINS;
 	int status = ares_library_init(ARES_LIB_INIT_ALL);
 	if (status == ARES_SUCCESS)
 		status = ares_init_options(&r->channel, &options, mask);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names to addresses: the hosts table, then DNS (A and AAAA) by c-ares. Only names that policy allowed come here. Everything that reads
- * files happens in resolver_new; afterwards only sockets are used. Answers are kept for their TTL, at most a minute; failures are not kept.
+ * Names to addresses: the hosts table, then DNS (A and AAAA) by c-ares. Only names that policy allowed come here. Everything
+ * that reads files happens in resolver_new; afterwards only sockets are used. Answers are kept for their TTL, at most a minute;
+ * failures are not kept.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a flow wants to go: parsed once from exact bytes. What is judged here is what is resolved, dialled and compared with SNI and Host. */
+/* Where a flow wants to go: parsed once from exact bytes. What is judged here is what is resolved, dialled and compared with
+ * SNI and Host. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +16,7 @@ struct gate_target {
 	struct hostname name;
 	struct ip ip;
 	uint16_t port;
-	char text[GATE_HOST_TEXT_MAX + 1];  /* canonical name or address; for what can't be parsed the escaped bytes. For people and the record */
+	char text[GATE_HOST_TEXT_MAX + 1];  /* canonical; of what can't be parsed the bytes, escaped. For people and the record */
 };
 
 /* REASON_NONE, or REASON_BAD_NAME with only text and port set. */

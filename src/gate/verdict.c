@@ -31,7 +31,7 @@ enum reason verdict_hello(const struct gate_target *t, const struct tls_hello *h
 enum reason verdict_request(const struct gate_target *t, const struct http1_request *r)
 {
 	if (r->form == HTTP1_AUTHORITY)
-		return REASON_HTTP_MALFORMED; /* CONNECT belongs to the proxy entrance: here it would ask the server to be a second gate */
+		return REASON_HTTP_MALFORMED; /* CONNECT here would ask the server to be a second gate */
 	if (!r->has_host)
 		return REASON_HTTP_HOST_MISSING;
 	if (!target_matches_authority(t, r->host.p, r->host.len))

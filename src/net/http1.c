@@ -53,7 +53,8 @@ int http1_head_find(const void *data, size_t len, size_t from, size_t *ret_len)
 	return len >= HTTP1_HEAD_MAX ? -1 : 0;
 }
 
-/* The next line without its CRLF; the caller's data ends with one. A CR anywhere else is refused by the character checks of the parts. */
+/* The next line without its CRLF; the caller's data ends with one. A CR anywhere else is refused by the character checks of the
+ * parts. */
 static struct http1_text next_line(struct http1_text *rest)
 {
 	const char *lf = memchr(rest->p, '\n', rest->len);
@@ -273,8 +274,8 @@ int http1_request_parse(const void *data, size_t len, struct http1_request *ret,
 /* Written anew or not at all; what Connection names goes too. */
 static bool is_hop_by_hop(const struct http1_request *r, struct http1_text name)
 {
-	static const char *const own[] = { "Host", "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authorization", "TE", "Trailer",
-		"Transfer-Encoding", "Content-Length", "Upgrade", "HTTP2-Settings" };
+	static const char *const own[] = { "Host", "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authorization", "TE",
+		"Trailer", "Transfer-Encoding", "Content-Length", "Upgrade", "HTTP2-Settings" };
 	for (size_t i = 0; i < ARRAY_LEN(own); i++)
 		if (http1_text_is(name, own[i]))
 			return true;
@@ -290,7 +291,11 @@ static int put_framing(const struct http1_request *r, struct buf *out)
 		e |= buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)r->length);
 	else if (r->framing == HTTP1_CHUNKED)
 		e |= buf_printf(out, "Transfer-Encoding: chunked\r\n");
-	return e | buf_printf(out, r->websocket ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" : "Connection: close\r\n\r\n");
+	if (r->websocket)
+		e |= buf_printf(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+	else
+		e |= buf_printf(out, "Connection: close\r\n\r\n");
+	return e;
 }
 
 int http1_request_serialise(const struct http1_request *r, const char *host, struct buf *out)
@@ -429,7 +434,8 @@ int http1_body_feed(struct http1_body *b, const void *data, size_t len, size_t *
 	size_t used = 0;
 	int r = 0;
 	if (!b->done)
-		r = b->framing == HTTP1_CHUNKED ? feed_chunked(b, data, len, &used, out) : feed_length(b, data, len, &used, out);
+		r = b->framing == HTTP1_CHUNKED ? feed_chunked(b, data, len, &used, out) :
+			feed_length(b, data, len, &used, out);
 	*ret_used = used;
 	return r;
 }

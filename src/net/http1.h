@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/1 requests, read strictly (RFC 9112 without its leniencies) and written anew. What two servers could read in two ways is
- * malformed here: bare CR or LF, folded lines, space before the colon, repeated or conflicting framing, unknown transfer codings,
- * chunk extensions, names that differ from a framing header by an underscore. A request that was judged is serialised from the parsed
- * form; its original bytes are never forwarded.
+ * malformed here: bare CR or LF, folded lines, space before the colon, repeated or conflicting framing, unknown transfer
+ * codings, chunk extensions, names that differ from a framing header by an underscore. A request that was judged is serialised
+ * from the parsed form; its original bytes are never forwarded.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ struct http1_request {
 	struct http1_text method;
 	struct http1_text target;    /* as sent */
 	struct http1_text authority; /* AUTHORITY: all of the target; ABSOLUTE: "host[:port]"; else empty */
-	struct http1_text path;      /* what goes into an origin-form request line: path and query, or "*"; empty for AUTHORITY */
+	struct http1_text path;      /* for an origin-form request line: path and query, or "*"; empty for AUTHORITY */
 	enum http1_form form;
 	unsigned minor;              /* HTTP/1.minor, 0 or 1 */
 	struct http1_header headers[HTTP1_HEADERS_MAX];
@@ -54,13 +54,14 @@ struct http1_request {
 	bool websocket;              /* a well-formed request to upgrade to WebSocket, the only upgrade that is passed on */
 };
 
-/* Where the head ends (after the empty line). 1 with *ret_len; 0 when more bytes are needed; -1 when the lines are malformed already
- * (a bare LF, a NUL, longer than HTTP1_HEAD_MAX). `from` is where an earlier call on a shorter prefix stopped (its length then), or 0. */
+/* Where the head ends (after the empty line). 1 with *ret_len; 0 when more bytes are needed; -1 when the lines are malformed
+ * already (a bare LF, a NUL, longer than HTTP1_HEAD_MAX). `from` is where an earlier call on a shorter prefix stopped (its
+ * length then), or 0. */
 int http1_head_find(const void *data, size_t len, size_t from, size_t *ret_len);
 /* Exactly one whole head. 0, or -1 with *ret_fault and a sentence. */
 int http1_request_parse(const void *data, size_t len, struct http1_request *ret, enum http1_fault *ret_fault, struct err *err);
-/* The request as it goes to the server: origin-form, the given Host, its own framing, hop-by-hop headers taken out, "Connection: close" (or the
- * WebSocket upgrade): one request a connection. */
+/* The request as it goes to the server: origin-form, the given Host, its own framing, hop-by-hop headers taken out,
+ * "Connection: close" (or the WebSocket upgrade): one request a connection. */
 int http1_request_serialise(const struct http1_request *r, const char *host, struct buf *out);
 bool http1_text_is(struct http1_text t, const char *s); /* ASCII case ignored */
 
@@ -78,8 +79,8 @@ struct http1_body {
 };
 
 void http1_body_init(struct http1_body *b, const struct http1_request *r);
-/* Takes bytes of the body and appends them, framed anew, to `out`. *ret_used says how many were the body's: less than len when the body
- * is over. Trailers are checked and left out. 0, or -1: malformed (or no room: `out` needs len + 64 at worst). */
+/* Takes bytes of the body and appends them, framed anew, to `out`. *ret_used says how many were the body's: less than len when
+ * the body is over. Trailers are checked and left out. 0, or -1: malformed (or no room: `out` needs len + 64 at worst). */
 int http1_body_feed(struct http1_body *b, const void *data, size_t len, size_t *ret_used, struct buf *out);
 
 /* ---- responses, as far as an upgrade depends on them ---- */
@@ -93,5 +94,6 @@ struct http1_watch {
 	bool in_headers;
 };
 
-/* Watches the bytes a server sends (they are relayed as they are) until its final status is known: 101 or not. Interim 1xx heads are skipped. */
+/* Watches the bytes a server sends (they are relayed as they are) until its final status is known: 101 or not. Interim 1xx
+ * heads are skipped. */
 enum http1_upgrade http1_watch_feed(struct http1_watch *w, const void *data, size_t len);

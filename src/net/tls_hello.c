@@ -33,7 +33,8 @@ static int parse_server_name(struct cursor ext, struct tls_hello *out)
 	uint8_t type = cursor_u8(&list);
 	size_t len = cursor_u16(&list);
 	const uint8_t *name = cursor_take(&list, len);
-	/* RFC 6066 allows one name of each type and only one type exists: exactly one entry, or servers may pick another than we judged. */
+	/* RFC 6066 allows one name of each type and only one type exists: exactly one entry, or servers may pick another than
+	 * we judged. */
 	if (!cursor_done(&ext) || !cursor_done(&list) || type != NAME_TYPE_HOST || len == 0 || len > sizeof(out->name))
 		return -1;
 	out->has_name = true;
@@ -76,7 +77,9 @@ static int parse_client_hello(struct cursor c, struct tls_hello *out)
 	struct cursor session = take_vector(&c, cursor_u8(&c));
 	struct cursor ciphers = take_vector(&c, cursor_u16(&c));
 	struct cursor compressions = take_vector(&c, cursor_u8(&c));
-	if (c.bad || version >> 8 != 3 || session.left > SESSION_ID_MAX || ciphers.left < 2 || ciphers.left % 2 || compressions.left < 1)
+	if (c.bad || version >> 8 != 3 || session.left > SESSION_ID_MAX)
+		return -1;
+	if (ciphers.left < 2 || ciphers.left % 2 || compressions.left < 1)
 		return -1;
 	if (c.left == 0)
 		return 0; /* before extensions existed: no name */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first flight of a TLS client, read strictly: record framing, one ClientHello, its server name. The bytes themselves are forwarded
- * unchanged (the handshake hashes them), so whatever a lenient server could read differently is refused here as malformed:
- * repeated extensions, several names, foreign records between fragments, bytes behind the ClientHello in its own record.
+ * The first flight of a TLS client, read strictly: record framing, one ClientHello, its server name. The bytes themselves are
+ * forwarded unchanged (the handshake hashes them), so whatever a lenient server could read differently is refused here as
+ * malformed: repeated extensions, several names, foreign records between fragments, bytes behind the ClientHello in its own
+ * record.
  */
 #pragma once
 

@@ -88,9 +88,10 @@ static char *policy_json(struct rig *r, const char *network, const char *limits)
 	char yaml[8192], rules[4096], *warning = NULL;
 	size_t n = 0;
 	for (const char *p = network ? network : "[]"; *p; p++)
-		n += (size_t)snprintf(rules + n, sizeof(rules) - n, *p == '@' ? "%u" : "%c", *p == '@' ? r->servers->port : (unsigned)*p);
-	snprintf(yaml, sizeof(yaml), "version: 1\nname: rig\nowner: o@example.com\nreview_by: 2099-01-01\nnetwork: %s\n%s%s\n", rules,
-		limits ? "limits: " : "", limits ? limits : "");
+		n += (size_t)snprintf(rules + n, sizeof(rules) - n, *p == '@' ? "%u" : "%c",
+			*p == '@' ? r->servers->port : (unsigned)*p);
+	snprintf(yaml, sizeof(yaml), "version: 1\nname: rig\nowner: o@example.com\nreview_by: 2099-01-01\nnetwork: %s\n%s%s\n",
+		rules, limits ? "limits: " : "", limits ? limits : "");
 	struct policy *p = NULL;
 	struct err err = ERR_INIT;
 	if (policy_parse(yaml, strlen(yaml), "rig.yaml", "2026-11-30", &p, &warning, &err) < 0)
@@ -432,7 +433,10 @@ struct client *rig_open_bytes(struct rig *r, const void *name, size_t len, uint1
 	return open_flow(r, &m);
 }
 
-struct client *rig_open_name(struct rig *r, const char *name, uint16_t port) { return rig_open_bytes(r, name, strlen(name), port); }
+struct client *rig_open_name(struct rig *r, const char *name, uint16_t port)
+{
+	return rig_open_bytes(r, name, strlen(name), port);
+}
 
 struct client *rig_open_address(struct rig *r, const char *ip, uint16_t port)
 {
@@ -550,7 +554,8 @@ void rig_run_program(struct rig *r, const char *path, const char *network, const
 {
 	int fds[2], pidfd;
 	/* Confined, a sanitizer's search for leaks at the end can't see its own threads. */
-	char *argv[] = { (char *)path, NULL }, no_leak_check[] = "ASAN_OPTIONS=detect_leaks=0", *envp[] = { no_leak_check, NULL };
+	char *argv[] = { (char *)path, NULL };
+	char no_leak_check[] = "ASAN_OPTIONS=detect_leaks=0", *envp[] = { no_leak_check, NULL };
 	struct err err = ERR_INIT;
 	connect_gate(r, fds, names);
 	struct child_fd table[] = { { fds[0], GATE_CONTROL_FD }, { fds[1], GATE_AUDIT_FD } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything around a gate, in the test's own process and loop: supervisor, auditor, resolver, servers, and the box's ends of flows. The gate itself
- * runs in the same loop, or as the confined program (rig_new_program).
+ * Everything around a gate, in the test's own process and loop: supervisor, auditor, resolver, servers, and the box's ends of
+ * flows. The gate itself runs in the same loop, or as the confined program (rig_new_program).
  */
 #pragma once
 
@@ -84,8 +84,8 @@ struct rig {
 	uint64_t flow;
 };
 
-/* `network` and `limits` are YAML below those keys (flow style), NULL for none. "@" in network stands for the port of the first server: give one with
- * rig_server first. names ends with {0}. */
+/* `network` and `limits` are YAML below those keys (flow style), NULL for none. "@" in network stands for the port of the first
+ * server: give one with rig_server first. names ends with {0}. */
 struct rig *rig_start(void);
 struct server *rig_server(struct rig *r, const char *address, uint16_t port); /* NULL when the port can't be had */
 void rig_run(struct rig *r, const char *network, const char *limits, const struct rig_name *names);

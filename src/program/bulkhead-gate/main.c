@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bulkhead-gate: the only way out of a sandbox. Started by bulkhead with two sockets; docs/gate.md says what it does with them.
- * It reads the system's resolver configuration and own addresses, confines itself, and only then listens: no byte of the box is read before.
+ * It reads the system's resolver configuration and own addresses, confines itself, and only then listens: no byte of the box is
+ * read before.
  */
 #include <fcntl.h>
 #include <jansson.h>

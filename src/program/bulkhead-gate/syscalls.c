@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate reads bytes of the box and of foreign servers. After this list it can move bytes between sockets it has, connect to internet addresses,
- * wait, allocate, and end. It can't open, execute, fork, listen, signal, or make memory executable.
+ * The gate reads bytes of the box and of foreign servers. After this list it can move bytes between sockets it has, connect to
+ * internet addresses, wait, allocate, and end. It can't open, execute, fork, listen, signal, or make memory executable.
  */
 #include "program/bulkhead-gate/syscalls.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words for a program's system call list, written as a constant filter beside the code that needs it: compiling one at each start would take longer
- * than the rest of the start. Begin with LIST_BEGIN, end with LIST_END_KILL.
+ * Words for a program's system call list, written as a constant filter beside the code that needs it: compiling one at each
+ * start would take longer than the rest of the start. Begin with LIST_BEGIN, end with LIST_END_KILL.
  */
 #pragma once
 
@@ -26,7 +26,8 @@
 #define LIST_LOAD_ARG(n) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[n]))
 
 #define LIST_BEGIN \
-	LIST_LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LIST_ARCH, 1, 0), LIST_RETURN(SECCOMP_RET_KILL_PROCESS), LIST_LOAD(nr)
+	LIST_LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LIST_ARCH, 1, 0), LIST_RETURN(SECCOMP_RET_KILL_PROCESS), \
+	LIST_LOAD(nr)
 #define LIST_ANSWER(nr, what) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1), LIST_RETURN(what)
 #define LIST_ALLOW(nr) LIST_ANSWER(nr, SECCOMP_RET_ALLOW)
 #define LIST_REFUSE(nr) LIST_ANSWER(nr, SECCOMP_RET_ERRNO | EACCES)

@@ -119,7 +119,9 @@ void gate_asked_name(struct gate *g, const struct gate_msg_name *m)
 	struct gate_msg_answer a = { .query = m->query, .allowed = v.allow };
 	if (v.allow)
 		a.n_ports = (uint16_t)policy_ports_of(g->policy, &t.name, a.ports, WIRE_PORTS_MAX);
-	names_asked(g->names, t.text, &v);
+	/* The first question for a name that nothing allows counts as a denial, like a refused connection (whose port is then 0). */
+	if (names_asked(g->names, t.text, &v) && !v.allow)
+		control_denied(g, &t, v.reason);
 	flush_later(g);
 	control_answer_name(g, &a);
 }

@@ -125,7 +125,7 @@ static void sum_up(struct names *n, const char *text, const struct verdict *v)
 	n->last_hash = hash;
 }
 
-void names_asked(struct names *n, const char *text, const struct verdict *v)
+bool names_asked(struct names *n, const char *text, const struct verdict *v)
 {
 	struct item *i = find(n, text, v->allow);
 	if (i) {
@@ -137,9 +137,11 @@ void names_asked(struct names *n, const char *text, const struct verdict *v)
 		i->reason = v->reason;
 		i->count = 1;
 		record(n, i);
+		return true;
 	} else {
 		sum_up(n, text, v);
 	}
+	return false;
 }
 
 void names_flush(struct names *n)

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +23,7 @@ struct names;
 struct names *names_new(struct recorder *recorder); /* doesn't own the recorder */
 struct names *names_free(struct names *n);          /* accepts NULL; without names_flush counts since the last one are lost */
 /* A question for `text` was answered with `v`. `text` is a canonical name or escaped bytes. */
-void names_asked(struct names *n, const char *text, const struct verdict *v);
+/* True for a name not seen before (as long as names are told apart). */
+bool names_asked(struct names *n, const char *text, const struct verdict *v);
 /* Records the counts that have grown since. */
 void names_flush(struct names *n);

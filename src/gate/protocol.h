@@ -14,7 +14,7 @@
  * gate → supervisor
  *   READY    u32 1
  *   ANSWER   u32 2 | u32 query | u8 allowed | u16 n_ports | u16 port…
- *   DENIED   u32 3 | bytes host | u16 port | u32 reason         each denial, for the summary line and detectors
+ *   DENIED   u32 3 | bytes host | u16 port | u32 reason         each denial, for the summary line and detectors; port 0: a name asked of DNS, once each
  *   LIMIT    u32 4 | u32 reason | u64 value                     a budget ran out
  *   DONE     u32 5 | u64 allowed | u64 denied | u64 bytes_up | u64 bytes_down
  */

@@ -49,10 +49,12 @@ field() { /usr/bin/python3 -c 'import json,sys; v=json.loads(sys.argv[1])
 for k in sys.argv[2].split("."): v=v[k]
 print(v if not isinstance(v,(list,dict,bool)) else json.dumps(v))' "$json" "$1"; }
 
-# servers: local DNS, HTTP, HTTPS, raw echo; sets DNS_PORT HTTP_PORT HTTPS_PORT ECHO_PORT CA SERVER_LOG
+# servers: local DNS, HTTP, HTTPS, raw echo and others (servers.py), run through the command servers_through if set; sets DNS_PORT HTTP_PORT
+# HTTPS_PORT ECHO_PORT SINK_PORT FIRST_PORT CA SERVER_LOG
+servers_through=()
 start_servers() {
   mkdir -p "$work/servers"
-  /usr/bin/python3 "$here/servers.py" "$work/servers" "$@" >"$work/servers/ports" 2>"$work/servers/errors" &
+  "${servers_through[@]}" /usr/bin/python3 "$here/servers.py" "$work/servers" "$@" >"$work/servers/ports" 2>"$work/servers/errors" &
   server_pids+=($!)
   local i
   for i in $(seq 100); do grep -q READY "$work/servers/ports" && break; sleep 0.1; done

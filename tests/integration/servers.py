@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
 """Local servers for the integration suites, all on loopback, ended with the suite.
 
-servers.py FOLDER [NAME=ADDRESS …]
-  DNS    UDP and TCP; names given on the command line, every other name below .test is 127.0.0.1 and ::1; logs "dns NAME TYPE"
-  HTTP   answers any request with a JSON description of what arrived; logs "http METHOD PATH HOST"; /big/N sends N bytes; /echo returns the body
+servers.py FOLDER [--internet ADDRESS] [NAME=ADDRESS[,ADDRESS…][/ADDRESS…] …]
+  With --internet they listen on every address of their network namespace at the well-known ports (DNS at 53 of ADDRESS, HTTP 80 and 8080,
+  HTTPS 443 and 8443, ECHO 7, SINK 9, FIRST 22), else on loopback at free ports, which are printed.
+  DNS    UDP and TCP; names given on the command line (a comma: several addresses at once; a slash: the next answer, and so on by turns), every
+         other name below .test is 127.0.0.1 and ::1; logs "dns NAME TYPE"
+  HTTP   answers any request with a JSON description of what arrived; logs "http METHOD PATH HOST"; /big/N sends N bytes; /echo returns the body;
+         /ws accepts an upgrade to websocket and echoes
   HTTPS  the same with a certificate of the folder's own CA for *.test names and 127.0.0.1; logs "https …" with the server name asked for
   ECHO   raw TCP echo; logs "echo connect"
+  SINK   reads to the end; logs "sink BYTES"
   FIRST  raw TCP that speaks first ("220 hello\\r\\n"), then echoes
 """
-import http.server, json, os, socket, ssl, struct, subprocess, sys, threading
+import collections, http.server, json, os, socket, ssl, struct, subprocess, sys, threading
 
-FOLDER = sys.argv[1]
-NAMES = dict(a.lower().split("=", 1) for a in sys.argv[2:])
+FOLDER, ARGUMENTS = sys.argv[1], sys.argv[2:]
+INTERNET = ARGUMENTS[1] if ARGUMENTS[:1] == ["--internet"] else None
+NAMES = dict(a.lower().split("=", 1) for a in ARGUMENTS[2 if INTERNET else 0:])
+ASKED = collections.Counter()
 LOG = open(os.path.join(FOLDER, "log"), "a", buffering=1)
 
 
@@ -25,7 +32,7 @@ def make_certificates():
     run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", "ca.key", "-out", "ca.pem", "-subj",
         "/CN=Test CA")
     run("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=server.test")
-    names = ["DNS:*.test", "DNS:*.allowed.test", "DNS:allowed.test", "DNS:*.wild.test", "DNS:localhost", "IP:127.0.0.1"]
+    names = ["DNS:*.test", "DNS:*.allowed.test", "DNS:allowed.test", "DNS:*.wild.test", "DNS:*.b.wild.test", "DNS:localhost", "IP:127.0.0.1"]
     open(os.path.join(FOLDER, "ext"), "w").write("subjectAltName=" + ",".join(names) + "\n")
     run("openssl", "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "ext", "-out", "server.pem")
 
@@ -46,6 +53,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     break
         else:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path == "/ws" and self.headers.get("Upgrade"):
+            self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            for data in iter(lambda: self.connection.recv(65536), b""):
+                self.connection.sendall(data)
+            self.close_connection = True
+            return
         if self.path.startswith("/big/"):
             size = int(self.path.split("/")[2])
             self.send_response(200)
@@ -79,17 +92,15 @@ class Server(http.server.ThreadingHTTPServer):
         pass
 
 
-def answer_for(name, kind):
-    address = NAMES.get(name)
-    if address is None:
-        if not name.endswith(".test"):
-            return None
-        address = {1: "127.0.0.1", 28: "::1"}.get(kind, "")
-    if kind == 1 and address and ":" not in address:
-        return socket.inet_pton(socket.AF_INET, address)
-    if kind == 28 and ":" in address:
-        return socket.inet_pton(socket.AF_INET6, address)
-    return b""
+def addresses_of(name, kind):
+    """The addresses of one family, or None when the name doesn't exist."""
+    listed = NAMES.get(name)
+    if listed is None:
+        return {1: ["127.0.0.1"], 28: ["::1"]}.get(kind, []) if name.endswith(".test") else None
+    turns = listed.split("/")
+    ASKED[name, kind] += 1
+    now = turns[(ASKED[name, kind] - 1) % len(turns)].split(",")
+    return [a for a in now if a and kind == (28 if ":" in a else 1)]
 
 
 def dns_reply(query):
@@ -100,9 +111,10 @@ def dns_reply(query):
     kind = struct.unpack(">H", query[at + 1:at + 3])[0]
     name = ".".join(labels).lower()
     log("dns", name, {1: "A", 28: "AAAA"}.get(kind, kind))
-    data = answer_for(name, kind)
-    answer = b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 1, len(data)) + data if data else b""
-    return query[:2] + struct.pack(">HHHHH", 0x8180 if data is not None else 0x8183, 1, 1 if answer else 0, 0, 0) + query[12:at + 5] + answer
+    found = addresses_of(name, kind)
+    packed = [socket.inet_pton(socket.AF_INET6 if kind == 28 else socket.AF_INET, a) for a in found or []]
+    answers = b"".join(b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 1, len(data)) + data for data in packed)
+    return query[:2] + struct.pack(">HHHHH", 0x8183 if found is None else 0x8180, 1, len(packed), 0, 0) + query[12:at + 5] + answers
 
 
 def dns_udp(sock):
@@ -141,6 +153,17 @@ def echo(conn, greeting):
     conn.close()
 
 
+def sink(conn):
+    total = 0
+    try:
+        for data in iter(lambda: conn.recv(65536), b""):
+            total += len(data)
+    except OSError:
+        pass
+    log("sink", total)
+    conn.close()
+
+
 def serve(listener, handler, *more):
     def loop():
         while True:
@@ -153,25 +176,47 @@ def serve(listener, handler, *more):
     return listener.getsockname()[1]
 
 
+def listen(port):
+    """A listening socket: the port everywhere with --internet, else any port of loopback."""
+    if INTERNET:
+        return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=512)
+    return socket.create_server(("127.0.0.1", 0), backlog=512)
+
+
+def serve_http(port, context):
+    server = Server(("", 0), Handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listen(port)
+    server.server_port = server.socket.getsockname()[1]
+    server.server_name = "server.test"
+    if context:
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
+def serve_dns():
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind((INTERNET, 53) if INTERNET else ("127.0.0.1", 0))
+    threading.Thread(target=dns_udp, args=(udp,), daemon=True).start()
+    serve(socket.create_server(udp.getsockname()), dns_tcp)
+    return udp.getsockname()[1]
+
+
 def main():
     make_certificates()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.path.join(FOLDER, "server.pem"), os.path.join(FOLDER, "server.key"))
     context.sni_callback = lambda sock, name, ctx: log("sni", name)
-    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    udp.bind(("127.0.0.1", 0))
-    threading.Thread(target=dns_udp, args=(udp,), daemon=True).start()
-    dns_port = udp.getsockname()[1]
-    serve(socket.create_server(("127.0.0.1", dns_port)), dns_tcp)
-    plain, secure = Server(("127.0.0.1", 0), Handler), Server(("127.0.0.1", 0), Handler)
-    secure.socket = context.wrap_socket(secure.socket, server_side=True, do_handshake_on_connect=False)
-    for server in (plain, secure):
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-    print("DNS_PORT=%d" % dns_port)
-    print("HTTP_PORT=%d" % plain.server_port)
-    print("HTTPS_PORT=%d" % secure.server_port)
-    print("ECHO_PORT=%d" % serve(socket.create_server(("127.0.0.1", 0), backlog=512), echo, b""))
-    print("FIRST_PORT=%d" % serve(socket.create_server(("127.0.0.1", 0)), echo, b"220 hello\r\n"))
+    print("DNS_PORT=%d" % serve_dns())
+    print("HTTP_PORT=%d" % serve_http(80, None))
+    print("HTTPS_PORT=%d" % serve_http(443, context))
+    print("ECHO_PORT=%d" % serve(listen(7), echo, b""))
+    print("SINK_PORT=%d" % serve(listen(9), sink))
+    print("FIRST_PORT=%d" % serve(listen(22), echo, b"220 hello\r\n"))
+    if INTERNET:
+        serve_http(8080, None)
+        serve_http(8443, context)
     print("CA=%s" % os.path.join(FOLDER, "ca.pem"))
     print("READY", flush=True)
     threading.Event().wait()

@@ -105,7 +105,8 @@ static enum guess guess_http(const uint8_t *p, size_t len, bool eof)
 bool inspect_wants_http(const void *data, size_t len)
 {
 	const uint8_t *p = data;
-	return starts_with_method(p, len) || guess_http(p, len, true) == GUESS_HTTP;
+	enum guess guess = guess_http(p, len, true);
+	return starts_with_method(p, len) || guess == GUESS_HTTP || guess == GUESS_HTTP_OFF;
 }
 
 /* ---- deciding ---- */

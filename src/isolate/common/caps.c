@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,5 +54,25 @@ int privilege_drop(uid_t uid, gid_t gid, bool set_groups, struct err *err)
 		return err_sys(err, errno, "can't empty the ambient capabilities");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(err, errno, "can't set no_new_privs");
+	return 0;
+}
+
+int privilege_act_as(uid_t uid, struct err *err)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	if (syscall(SYS_capget, &head, caps) < 0 || syscall(SYS_setresuid, -1, uid, -1) < 0) {
+		if (errno == EINVAL)
+			return err_set(err, ERR_UNSUPPORTED, "user id %u, which this sandbox needs, doesn't exist here: this root is the root of a user "
+				"namespace with fewer ids (a container's); run bulkhead as an ordinary user there, or give the namespace these ids", uid);
+		return err_sys(err, errno, "can't act as user %u", uid);
+	}
+	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		caps[i].effective = caps[i].permitted;
+	if (syscall(SYS_capset, &head, caps) < 0)
+		return err_sys(err, errno, "can't keep the capabilities of user %u", uid);
+	/* The kernel forgets it when credentials change. A supervisor that died just now shows when the answer is sent. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return err_sys(err, errno, "can't tie the launcher to its supervisor");
 	return 0;
 }

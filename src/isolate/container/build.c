@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "event/child.h"
 #include "isolate/cgroup.h"
+#include "isolate/common/caps.h"
 #include "isolate/common/netns.h"
 #include "isolate/common/userns.h"
 #include "isolate/container/build.h"
@@ -94,8 +95,16 @@ static int create_box_userns(const struct build *b, struct err *err)
 {
 	const struct id_map range = { .ranges = { { 0, b->spec.host_id_base, SPEC_ID_RANGE } }, .n = 1 };
 	const struct id_map same = { .ranges = { { SPEC_INSIDE_ID, SPEC_INSIDE_ID, 1 } }, .n = 1 };
-	const struct id_map *map = b->spec.privileged ? &range : &same;
-	return userns_create(map, map, err);
+	if (!b->spec.privileged)
+		return userns_create(&same, &same, err);
+	/* What a box takes of the kernel's limits by user (inotify, message queues, pending signals) counts for its namespace's owner as well:
+	 * were that root, any box could use up the machine's, and that of all others. */
+	if (privilege_act_as(b->spec.host_id_base, err) < 0)
+		return -1;
+	cleanup_fd int fd = userns_create(&range, &range, err);
+	if (privilege_act_as(0, err) < 0 || fd < 0)
+		return -1;
+	return fd_steal(&fd);
 }
 
 /* Our own network namespace becomes the box's: nothing here needs the host's any more. */

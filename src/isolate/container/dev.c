@@ -50,9 +50,10 @@ static int add_device(int host_dev, int dev_fd, size_t i, struct err *err)
 	return mount_attach(fd, dev_fd, name, err);
 }
 
+/* The machine's number of pseudo terminals is for all boxes together: none may take them all. */
 static int add_terminals(int dev_fd, struct err *err)
 {
-	const struct fs_option options[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" },
+	const struct fs_option options[] = { { "newinstance", NULL }, { "max", "256" }, { "ptmxmode", "0666" }, { "mode", "0620" },
 		{ NULL, NULL } };
 	cleanup_fd int fd = mount_fresh("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
 	return fd < 0 ? -1 : mount_attach(fd, dev_fd, "pts", err);

@@ -32,6 +32,7 @@
 #include "isolate/launch.h"
 
 #define EXIT_INSIDE_FAILED 125
+#define INOTIFY_INSTANCES "64"
 /* Not 0: the kernel starts a core handler (core_pattern with a pipe) in spite of 0, as the host's root. With 1 it doesn't, and
  * writes no file either. */
 #define CORE_OFF 1
@@ -120,6 +121,9 @@ static int stage_shed(struct build *b, struct err *err)
 	syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 	if (fd_write_file_at(b->proc_fd, "sys/user/max_user_namespaces", "0", err) < 0)
 		return err_wrap(err, "can't close user namespaces inside the box");
+	/* An ordinary user's box draws on that user's own number (128 as a rule), which the desktop needs too. As root each box has its own. */
+	if (!b->spec.privileged && fd_write_file_at(b->proc_fd, "sys/user/max_inotify_instances", INOTIFY_INSTANCES, err) < 0)
+		return err_wrap(err, "can't limit inotify instances inside the box");
 	fd_close(&b->proc_fd);
 	return privilege_drop(SPEC_INSIDE_ID, SPEC_INSIDE_ID, b->spec.privileged, err);
 }

@@ -103,3 +103,15 @@ attempt_group() {
   log=$("$bulkhead" log "$id" --kind exec.start); contains "$prefix$group: the command is on the record" "./probe $group" "$log"
   equal "$prefix$group: the box ended clean" true "$(field clean)"
 }
+
+# How many inotify instances this user may still make: now, and while a box holds all that it can get.
+inotify_left() { /usr/bin/python3 -c 'import ctypes; c = ctypes.CDLL(None); print(sum(c.inotify_init1(0) >= 0 for _ in range(2000)))'; }
+inotify_left_beside_bomb() {
+  local holder i
+  rm -f "$work/hold"; mkfifo "$work/hold"; : >"$work/watches"
+  (cd "$copy" && exec "$bulkhead" run -q -- sh -c './probe bomb watches 5000 & read -r line' <"$work/hold" >"$work/watches" 2>&1) & holder=$!
+  exec 6>"$work/hold"
+  for i in $(seq 100); do grep -q '^watches [1-9]' "$work/watches" && break; sleep 0.05; done
+  if grep -q '^watches [1-9]' "$work/watches"; then inotify_left; else cat "$work/watches"; fi
+  exec 6>&-; wait $holder
+}

@@ -10,6 +10,9 @@
  * bomb descriptors MAX                               "descriptors N ERRNO"
  * bomb depth PATH MAX     folders in each other      "depth N ERRNO"
  * bomb argv MIB           execve with huge arguments "argv ERRNO"
+ * bomb watches MAX         inotify instances          "watches N ERRNO"; stays
+ * bomb terminals MAX       pseudo terminals           "terminals N ERRNO"
+ * bomb denials N          N processes that ask for what is refused, on and on; ends by being ended
  * Each stops at its ceiling by itself, so that a limit that isn't there harms nobody.
  */
 #include <errno.h>
@@ -20,8 +23,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -168,11 +173,40 @@ static int huge_argv(long max)
 	return printf("argv %s\n", error_name(errno)), 0;
 }
 
+static int __attribute__((noreturn)) watches(long max)
+{
+	long n = 0;
+	while (n < max && inotify_init1(0) >= 0)
+		n++;
+	printf("watches %ld %s\n", n, error_name(n < max ? errno : 0));
+	for (;;)
+		pause();
+}
+
+static int terminals(long max)
+{
+	for (long i = 0; i < max; i++)
+		if (posix_openpt(O_RDWR | O_NOCTTY) < 0)
+			return printf("terminals %ld %s\n", i, error_name(errno)), 0;
+	return printf("terminals %ld none\n", max), 0;
+}
+
+static int __attribute__((noreturn)) denials(long n)
+{
+	for (long i = 1; i < n; i++)
+		if (fork() == 0)
+			break;
+	for (;;)
+		mount("bulkhead-escape", "/tmp", "tmpfs", 0, NULL);
+}
+
 int bomb_main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*sized)(long); int (*placed)(const char *, long); } kinds[] = {
 		{ "memory", memory, NULL }, { "memfd", memfd, NULL }, { "shm", shm, NULL }, { "forks", forks, NULL }, { "threads", threads, NULL },
 		{ "disk", NULL, disk }, { "inodes", NULL, inodes }, { "descriptors", descriptors, NULL }, { "depth", NULL, depth }, { "argv", huge_argv, NULL },
+		{ "denials", denials, NULL },
+		{ "watches", watches, NULL }, { "terminals", terminals, NULL },
 	};
 	for (size_t i = 0; argc > 1 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(argv[0], kinds[i].name) != 0)

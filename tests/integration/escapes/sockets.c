@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -170,6 +171,19 @@ static void interface_down(void)
 	conclude(ioctl(fd, SIOCSIFFLAGS, &request), "the loopback interface was switched off");
 }
 
+static void packet_filter(void)
+{
+	char table[256] = "filter";
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	conclude(setsockopt(fd, IPPROTO_IP, 64, table, sizeof(table)), "the packet filter was replaced");
+}
+
+static void bridge(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	conclude(ioctl(fd, SIOCBRADDBR, "escape"), "a bridge was made");
+}
+
 static void host_memory(void) { conclude(shmget((key_t)number_argument("key"), 0, 0), "shared memory of the host"); }
 
 static void host_name(void)
@@ -205,6 +219,8 @@ static const struct attempt reach_rows[] = {
 	{ "interfaces", NULL, "ok", other_interfaces },
 	{ "add-route", NULL, "EPERM", change_route },
 	{ "interface-down", NULL, "EPERM", interface_down },
+	{ "packet-filter", NULL, "EPERM|ENOPROTOOPT", packet_filter },
+	{ "bridge", NULL, "EPERM|ENOPKG|ENOTTY", bridge },
 	{ "host-sysv-shm", NULL, "ENOENT", host_memory },
 	{ "host-name", NULL, "ok", host_name },
 };

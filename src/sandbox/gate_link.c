@@ -169,11 +169,21 @@ static int on_done(struct sandbox *s, const void *p, size_t n, struct err *err)
 	return 0;
 }
 
-/* A budget that ran out is recorded by the gate with each denial; nothing more to do with it here. */
+static bool is_budget(enum reason reason)
+{
+	return reason == REASON_BUDGET_CONNECTIONS || reason == REASON_BUDGET_REQUESTS || reason == REASON_BUDGET_BYTES;
+}
+
+/* The gate enforces the budget; here it becomes one of the limits that the box has hit. */
 static int on_limit(struct sandbox *s, const void *p, size_t n, struct err *err)
 {
 	struct gate_msg_limit m;
-	return gate_msg_limit_decode(p, n, &m, err);
+	if (gate_msg_limit_decode(p, n, &m, err) < 0)
+		return -1;
+	if (!is_budget(m.reason))
+		return err_set(err, ERR_PROTOCOL, "the gate reported a limit that isn't one of its own");
+	limit_hit(s, m.reason, m.value, false);
+	return 0;
 }
 
 static int on_gate_ready(struct sandbox *s, const void *p, size_t n, struct err *err)

@@ -31,17 +31,12 @@ struct limit_watch {
 	uint64_t oom_kills, pids_denied;
 };
 
-static unsigned limit_bit(enum reason limit)
-{
-	return 1u << (limit - REASON_LIMIT_MEMORY);
-}
-
 /* Told once for each kind; `ends`: the sandbox ends because of it. */
 void limit_hit(struct sandbox *s, enum reason limit, uint64_t value, bool ends)
 {
-	if (s->phase == SB_ENDED || (s->result.limits_hit & limit_bit(limit)))
+	if (s->phase == SB_ENDED || (s->result.limits_hit & SANDBOX_LIMIT_BIT(limit)))
 		return;
-	s->result.limits_hit |= limit_bit(limit);
+	s->result.limits_hit |= SANDBOX_LIMIT_BIT(limit);
 	events_limit(s, limit, value, ends);
 	if (s->ops.on_limit)
 		s->ops.on_limit(s->ctx, limit);
@@ -115,7 +110,7 @@ static void sample_open_files(struct limit_watch *w)
 	uint64_t limit = s->spec.limits.open_files;
 	cleanup_free pid_t *queue = NULL;
 	size_t n = 0;
-	if (limit == POLICY_UNLIMITED || s->box.pid <= 0 || (s->result.limits_hit & limit_bit(REASON_LIMIT_OPEN_FILES)))
+	if (limit == POLICY_UNLIMITED || s->box.pid <= 0 || (s->result.limits_hit & SANDBOX_LIMIT_BIT(REASON_LIMIT_OPEN_FILES)))
 		return;
 	queue = mem_alloc_array(PROCESSES_LOOKED_AT, sizeof(*queue));
 	queue[n++] = s->box.pid;

@@ -159,7 +159,7 @@ static void on_pipe_closed(void *ctx, const struct err *cause)
 	}
 	if (s->limits)
 		limit_watch_sample(s->limits);
-	if (s->result.limits_hit & (1u << 0)) { /* memory: the kernel took pid 1 of the box */
+	if (s->result.limits_hit & SANDBOX_LIMIT_BIT(REASON_LIMIT_MEMORY)) { /* memory: the kernel took pid 1 of the box */
 		sandbox_end(s, REASON_LIMIT_MEMORY);
 		return;
 	}

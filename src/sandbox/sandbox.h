@@ -42,6 +42,9 @@ struct sandbox_config {
 	char **resolvers;                 /* "IP:PORT", NULL-terminated, or NULL: the system's; taken */
 };
 
+#define SANDBOX_LIMIT_BIT(reason) (UINT64_C(1) << (reason))
+_Static_assert(REASON_MAX <= 64, "each reason has a bit");
+
 /* What came of it. Strings belong to the sandbox. */
 struct sandbox_result {
 	const char *id;
@@ -50,7 +53,7 @@ struct sandbox_result {
 	bool failed;                      /* Bulkhead itself failed: err says how */
 	struct err err;
 	bool clean;                       /* teardown verified */
-	unsigned limits_hit;              /* bit 1 << (reason - REASON_LIMIT_MEMORY) */
+	uint64_t limits_hit;              /* SANDBOX_LIMIT_BIT of each limit and budget that was reached */
 	uint64_t started_ns, ready_after_ns, total_ns; /* realtime; durations */
 	uint64_t files_added, files_modified, files_deleted, files_bytes, files_flagged;
 	uint64_t egress_allowed, egress_denied, egress_bytes_up, egress_bytes_down;

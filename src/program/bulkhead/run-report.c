@@ -35,7 +35,7 @@ void run_report_denied(struct run_report *r, const struct sandbox_denial *d)
 
 static bool limit_seen(const struct sandbox_result *s, enum reason limit)
 {
-	return s->limits_hit & (1u << (limit - REASON_LIMIT_MEMORY));
+	return s->limits_hit & SANDBOX_LIMIT_BIT(limit);
 }
 
 /* The kernel's out-of-memory killer took the command itself. */
@@ -72,7 +72,7 @@ static void print_reason(enum reason reason)
 
 static void print_limits(const struct sandbox_result *s)
 {
-	for (enum reason l = REASON_LIMIT_MEMORY; l <= REASON_LIMIT_OUTPUT; l++)
+	for (enum reason l = REASON_BUDGET_CONNECTIONS; l <= REASON_LIMIT_OUTPUT; l++)
 		if (limit_seen(s, l))
 			print_reason(l);
 	if (s->end_reason == REASON_KILLED)
@@ -127,7 +127,7 @@ static json_t *denials_json(const struct run_report *r)
 static json_t *limits_json(const struct sandbox_result *s)
 {
 	json_t *a = json_array();
-	for (enum reason l = REASON_LIMIT_MEMORY; l <= REASON_LIMIT_OUTPUT; l++)
+	for (enum reason l = REASON_BUDGET_CONNECTIONS; l <= REASON_LIMIT_OUTPUT; l++)
 		if (limit_seen(s, l))
 			json_array_append_new(a, json_string(reason_name(l)));
 	return a;

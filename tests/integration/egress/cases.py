@@ -564,7 +564,73 @@ def allowed():
     yield Case("a hundred connections at once", "do", "server", args=("many", 100))
 
 
-GROUPS = dict(names=names, addresses=addresses, answers=answers, tls=tls, http=http, proxy=proxy, dns=dns, direct=direct, allowed=allowed)
+# ---- budgets: each group under a policy with one small limit ----
+
+def everywhere(reason, host="allowed.test"):
+    """The same refusal at each entrance."""
+    yield Case(f"{reason}: transparent HTTP to {host}", "name", "403", reason, host=host, say=[f"GET %PATH% HTTP/1.1\r\nHost: {host}\r\n\r\n"])
+    yield Case(f"{reason}: transparent TLS to {host}", "name6", "alert", reason, host=host, port=443, say=[hello(raw(host))])
+    yield from at_proxy(reason, host)
+
+
+def at_proxy(reason, host):
+    yield Case(f"{reason}: CONNECT {host}", "proxy", "403", reason, say=[f"CONNECT {host}:443 HTTP/1.1\r\n\r\n"])
+    yield Case(f"{reason}: absolute-form, {host}", "proxy6", "403", reason, say=[f"GET http://{host}%PATH% HTTP/1.1\r\nHost: {host}\r\n\r\n"])
+
+
+def fetch(title, via="name"):
+    target = "http://allowed.test" if via.startswith("proxy") else ""
+    return Case(title, via, "server", reach=1, say=[f"GET {target}%PATH% HTTP/1.1\r\nHost: allowed.test\r\n\r\n"])
+
+
+def connections():
+    yield Case("three connections at once", "do", "server", args=("hold", 3))
+    yield from everywhere("budget_connections")
+    yield from at_proxy("no_rule", "evil.test")
+    yield Case("one is closed", "do", "open", args=("release", 1))
+    yield fetch("so another one fits")
+    yield fetch("and the next, one after the other", "proxy")
+
+
+def requests():
+    for _ in range(2):
+        yield from at_proxy("no_rule", "evil.test")  # what is refused uses nothing up
+    for via in ("name", "proxy", "name6", "proxy6", "name", "proxy"):
+        yield fetch(f"within the budget of six ({via})", via)
+    yield from everywhere("budget_requests")
+    yield from at_proxy("no_rule", "evil.test")
+    yield Case("names are answered still", "dns", "synthetic", args=("A",))
+
+
+def bytes_by(op, via):
+    yield Case(f"{op} 250 kB under a budget of 100 kB ({via})", "do", "cut", port=9 if op == "send" else 80, args=(op, via, 250000))
+    yield from everywhere("budget_bytes")
+
+
+def bytes_exact():
+    for via in ("name", "proxy"):
+        yield Case(f"25 kB up and down ({via})", "name" if via == "name" else "proxy", "server", port=7, connect=None if via == "name" else "allowed.test:7",
+                   say=[b"x" * 25000, EOF], echo=b"x" * 25000)
+    yield from everywhere("budget_bytes")
+
+
+# ---- a policy that allows nothing ----
+
+def nothing():
+    for host in ("allowed.test", "a.wild.test", "other.test", "evil.test", "r0.rebind.test"):
+        for via in ("dns", "dnstcp", "dns6"):
+            yield Case(f"{host} in DNS ({via})", via, "nxdomain", host=host, args=("A",), name=(host, "no_rule"))
+        yield from at_proxy("no_rule", host)
+        yield Case(f"{host} looked up by the C library", "do", "unknown", host=host, args=("lookup",))
+    for host in ("198.18.0.1", "fd00:b011:4ead::1", "11.9.9.9", "11.2.2.2", "2606:4700::2"):
+        for port in (80, 443):
+            yield Case(f"{host} port {port}", "do", "nowhere", host=host, port=port, args=("dial",))
+
+
+GROUPS = dict(names=names, addresses=addresses, answers=answers, tls=tls, http=http, proxy=proxy, dns=dns, direct=direct, allowed=allowed, nothing=nothing,
+              connections=connections, requests=requests, bytes_exact=bytes_exact,
+              send_transparent=lambda: bytes_by("send", "name"), send_tunnel=lambda: bytes_by("send", "proxy"),
+              fetch_transparent=lambda: bytes_by("fetch", "name"), fetch_tunnel=lambda: bytes_by("fetch", "proxy"))
 
 
 def cases(group):

@@ -1,21 +1,21 @@
-"""Outside: check.py GROUP FOLDER RECORD compares what the box was told (FOLDER/GROUP.answers), what the record says, and what was seen outside
-(FOLDER/servers/log, FOLDER/packets) with what each case wants. One "ok" or "not ok" line for each case, and some for all together."""
+"""Outside: check.py GROUP LABEL FOLDER compares what the box was told (FOLDER/LABEL.answers), what the
+record says (FOLDER/LABEL.record), and what was seen outside (FOLDER/servers/log, FOLDER/packets) with what each case wants. One "ok" or "not ok" line for each case, and some for all together."""
 import collections, json, re, sys
 
 import cases
 import world
 
-GROUP, FOLDER, RECORD = sys.argv[1:4]
+GROUP, LABEL, FOLDER = sys.argv[1:4]
 ENTRANCES = dict(name="name", name6="name", proxy="proxy", proxy6="proxy", address="address")
 
 
 def verdict(good, title, why=""):
-    print(f"{'ok' if good else 'not ok'} - {title}{'' if good else ': ' + why}")
+    print(f"{'ok' if good else 'not ok'} - {LABEL}: {title}{'' if good else ': ' + why}")
 
 
 def read_record():
     flows, ends, names = collections.defaultdict(list), {}, collections.defaultdict(set)
-    for line in open(RECORD):
+    for line in open(f"{FOLDER}/{LABEL}.record"):
         event = json.loads(line)
         data = event["data"]
         if event["type"] == "egress":
@@ -88,24 +88,24 @@ class Checker:
     def check(self, n, case, told):
         if told is None:
             return "was not tried"
-        return self.wrong_answer(case, told) or self.wrong_record(case, told) or self.wrong_outside(case, told, f"/{GROUP}-{n}")
+        return self.wrong_answer(case, told) or self.wrong_record(case, told) or self.wrong_outside(case, told, f"/{LABEL}-{n}")
 
 
 def check_names():
     asked = {line.split(" ")[1] for line in lines_of(f"{FOLDER}/servers/log") if line.startswith("dns ")}
     foreign = sorted(name for name in asked if not world.may_be_looked_up(name))
-    verdict(not foreign, f"{GROUP}: outside, no name was looked up but allowed ones ({len(asked)} were)", ", ".join(foreign))
+    verdict(not foreign, f"outside, no name was looked up but allowed ones ({len(asked)} were)", ", ".join(foreign))
 
 
 def check_packets():
     packets = {tuple(line.split(" ")[1:]) for line in lines_of(f"{FOLDER}/packets") if line.startswith("packet ")}
     foreign = sorted(p for p in packets if not world.may_be_sent(*p))
-    verdict(not foreign, f"{GROUP}: outside, no packet left but to allowed places ({len(packets)} kinds did)", ", ".join(map(" ".join, foreign)))
+    verdict(not foreign, f"outside, no packet left but to allowed places ({len(packets)} kinds did)", ", ".join(map(" ".join, foreign)))
 
 
 def main():
     told = {}
-    for line in lines_of(f"{FOLDER}/{GROUP}.answers"):
+    for line in lines_of(f"{FOLDER}/{LABEL}.answers"):
         if re.match(r'\{"n": ', line):
             answer = json.loads(line)
             told[answer["n"]] = answer

@@ -1,4 +1,4 @@
-"""Runs inside the box: probe.py GROUP tries each case of the group and prints one JSON line for each: what was answered, with which reason, and
+"""Runs inside the box: probe.py GROUP LABEL tries each case of the group and prints one JSON line for each: what was answered, with which reason, and
 which of the gate's flows it used (they are counted as they are opened, one by one, so the record can be searched by them)."""
 import base64, json, os, re, socket, ssl, struct, sys, threading, time
 
@@ -433,10 +433,7 @@ def do_https(case, via):
 
 def do_bulk(case, via, size):
     block = bytes(range(256)) * 256
-    with enter(via, case.host, case.port) as s:
-        if via == "proxy":
-            tunnel(s, f"{case.host}:{case.port}")
-
+    with enter_by(via, case) as s:
         def send():
             for at in range(0, size, len(block)):
                 s.sendall(block[:min(len(block), size - at)])
@@ -460,6 +457,57 @@ def do_many(case, count):
     return "server" if answers == [b"%04d\n" % i for i in range(count)] else f"mixed up: {answers}"
 
 
+held = []
+
+
+def do_hold(case, count):
+    for _ in range(count):
+        s = enter("name", "allowed.test", 7)
+        s.sendall(b"held\n")
+        if receive_exactly(s, 5) != b"held\n":
+            return "closed"
+        held.append(s)
+    return "server"
+
+
+def do_release(case, count):
+    for _ in range(count):
+        s = held.pop()
+        s.shutdown(socket.SHUT_WR)
+        while s.recv(100):  # its end has passed through the gate, which then gives the connection back
+            pass
+        s.close()
+    time.sleep(0.2)
+    return "open"
+
+
+def enter_by(via, case):
+    s = enter(via, case.host, case.port)
+    if via == "proxy":
+        tunnel(s, f"{case.host}:{case.port}")
+    return s
+
+
+def do_send(case, via, size):
+    with enter_by(via, case) as s:
+        try:
+            s.sendall(b"x" * size)
+            s.shutdown(socket.SHUT_WR)
+            s.recv(1)
+        except OSError:
+            pass
+    return "cut"
+
+
+def do_fetch(case, via, size):
+    """What arrives is printed for the suite, which compares it with the record."""
+    with enter_by(via, case) as s:
+        s.sendall(b"GET /big/%d HTTP/1.1\r\nHost: allowed.test\r\n\r\n" % size)
+        data, _ = hear(s)
+    print("received", len(data))
+    return "cut" if len(data) < size else "all of it"
+
+
 # ---- one by one ----
 
 def run(case, path):
@@ -473,9 +521,9 @@ def run(case, path):
     return answer, reason, got
 
 
-def main(group):
+def main(group, label):
     for n, case in enumerate(cases.cases(group)):
-        case.path = f"/{group}-{n}"
+        case.path = f"/{label}-{n}"
         before, began = flows, time.monotonic()
         try:
             answer, reason, got = run(case, case.path)
@@ -486,4 +534,4 @@ def main(group):
         print(json.dumps(dict(n=n, answer=answer, reason=reason, got=got, flows=[before + 1, flows], ms=int((time.monotonic() - began) * 1000))), flush=True)
 
 
-main(sys.argv[1])
+main(*sys.argv[1:3])

@@ -11,15 +11,18 @@ _bulkhead() {
     esac
   done
   if [ -z "$cmd" ]; then
-    COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy doctor gc version help --state --json --quiet --help" -- "$cur"))
+    COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy doctor gc version help --state --json --quiet --help --version" -- "$cur"))
     return
   fi
   case $prev in
-    --policy|--state|--dir) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    --policy|--state|--dir|-p) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --isolation) COMPREPLY=($(compgen -W "auto container gvisor microvm" -- "$cur")); return ;;
     --dir-mode) COMPREPLY=($(compgen -W "copy ro rw none" -- "$cur")); return ;;
     --template) COMPREPLY=($(compgen -W "host" -- "$cur")); return ;;
-    --memory|--disk|--output|--cpus|--pids|--open-files|--timeout|--idle|--allow|--env|--mount|--resolver) return ;;
+    --kind) COMPREPLY=($(compgen -W "sandbox.start sandbox.ready exec.start exec.end output egress egress.end name denial limit signal files teardown sandbox.end
+      audit.lost changes.applied" -- "$cur")); return ;;
+    --output) [ "$cmd" = run ] && return ;;
+    --older-than|--memory|--disk|--cpus|--pids|--open-files|--timeout|--idle|--allow|--env|--mount|--resolver) return ;;
   esac
   case $cmd in
     run)
@@ -46,7 +49,7 @@ _bulkhead() {
         *" check "*|*" explain "*) COMPREPLY=($(compgen -f -W "--policy --json --help" -- "$cur")) ;;
         *) COMPREPLY=($(compgen -W "check explain" -- "$cur")) ;;
       esac ;;
-    doctor) COMPREPLY=($(compgen -W "--json --help" -- "$cur")) ;;
+    doctor|version) COMPREPLY=($(compgen -W "--json --help" -- "$cur")) ;;
     gc) COMPREPLY=($(compgen -W "--dry-run --older-than --json --help" -- "$cur")) ;;
     help) COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy doctor gc version" -- "$cur")) ;;
   esac

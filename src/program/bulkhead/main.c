@@ -10,12 +10,29 @@
 #include "program/bulkhead/command.h"
 #include "program/bulkhead/version.h"
 
-static int run_version(struct globals *g, int argc, char **argv)
+static int print_version(const struct globals *g)
 {
 	if (g->json)
 		return command_print_json(&command_version, json_pack("{s:s}", "version", BULKHEAD_VERSION));
 	puts("bulkhead " BULKHEAD_VERSION);
 	return command_finish(&command_version, 0);
+}
+
+static int run_version(struct globals *g, int argc, char **argv)
+{
+	struct err err = ERR_INIT;
+	char **rest;
+	int n;
+	bool help;
+	if (command_options(&command_version, g, NULL, NULL, false, argc, argv, &rest, &n, &help, &err) < 0)
+		return command_fail(&command_version, &err);
+	if (help)
+		return command_finish(&command_version, 0);
+	if (n > 0) {
+		err_set(&err, ERR_USAGE, "version takes no arguments, and got \"%.100s\"", rest[0]);
+		return command_fail(&command_version, &err);
+	}
+	return print_version(g);
 }
 
 const struct command command_version = {
@@ -112,7 +129,7 @@ int main(int argc, char **argv)
 		if (str_eq(argv[i], "--help") || str_eq(argv[i], "-h"))
 			return help(0, NULL);
 		if (str_eq(argv[i], "--version"))
-			return run_version(&g, 0, NULL);
+			return print_version(&g);
 	}
 	if (command_options(&top, &g, NULL, NULL, true, argc, argv, &rest, &n, &asked, &err) < 0) {
 		err_print("bulkhead", &err);

@@ -7,13 +7,13 @@ servers.py FOLDER [--internet ADDRESS] [NAME=ADDRESS[,ADDRESS…][/ADDRESS…] �
   DNS    UDP and TCP; names given on the command line (a comma: several addresses at once; a slash: the next answer, and so on by turns), every
          other name below .test is 127.0.0.1 and ::1; logs "dns NAME TYPE"
   HTTP   answers any request with a JSON description of what arrived; logs "http METHOD PATH HOST"; /big/N sends N bytes; /echo returns the body;
-         /ws accepts an upgrade to websocket and echoes
+         /ws accepts an upgrade to websocket and echoes; /files/PATH is FOLDER/files/PATH; /git/PATH is git's own server for FOLDER/git/PATH
   HTTPS  the same with a certificate of the folder's own CA for *.test names and 127.0.0.1; logs "https …" with the server name asked for
   ECHO   raw TCP echo; logs "echo connect"
   SINK   reads to the end; logs "sink BYTES"
   FIRST  raw TCP that speaks first ("220 hello\\r\\n"), then echoes
 """
-import collections, http.server, json, os, socket, ssl, struct, subprocess, sys, threading
+import collections, http.server, json, os, socket, ssl, struct, subprocess, sys, threading, urllib.parse
 
 FOLDER, ARGUMENTS = sys.argv[1], sys.argv[2:]
 INTERNET = ARGUMENTS[1] if ARGUMENTS[:1] == ["--internet"] else None
@@ -53,6 +53,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     break
         else:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path.startswith("/files/"):
+            self.answer_file()
+            return
+        if self.path.startswith("/git/"):
+            self.answer_git(body)
+            return
         if self.path == "/ws" and self.headers.get("Upgrade"):
             self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
             for data in iter(lambda: self.connection.recv(65536), b""):
@@ -73,11 +79,38 @@ class Handler(http.server.BaseHTTPRequestHandler):
             answer = body
         else:
             answer = json.dumps({"method": self.command, "path": self.path, "headers": list(self.headers.items()), "body": body.decode("latin-1")}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
+        self.answer(200, [], answer)
+
+    def answer(self, status, headers, body):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer)
+            self.wfile.write(body)
+
+    def answer_file(self):
+        path = os.path.normpath(FOLDER + urllib.parse.unquote(self.path.split("?")[0]))
+        if os.path.isdir(path):
+            path = os.path.join(path, "index.html")
+        if path.startswith(FOLDER + "/files/") and os.path.isfile(path):
+            kind = "text/html" if path.endswith(".html") else "application/json" if "." not in os.path.basename(path) else "application/octet-stream"
+            self.answer(200, [("Content-Type", kind)], open(path, "rb").read())
+        else:
+            self.answer(404, [], b"")
+
+    def answer_git(self, body):
+        path, _, query = self.path.partition("?")
+        environment = {"GIT_PROJECT_ROOT": FOLDER + "/git", "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path[len("/git"):], "QUERY_STRING": query, "REQUEST_METHOD": self.command,
+                       "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)), "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+                       "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""), "PATH": os.environ["PATH"], "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory",
+                       "GIT_CONFIG_VALUE_0": "*", "REMOTE_USER": "tester"}
+        said = subprocess.run(["git", "http-backend"], input=body, env=environment, capture_output=True).stdout
+        head, _, answer = said.partition(b"\r\n\r\n")
+        headers = [tuple(line.split(": ", 1)) for line in head.decode().split("\r\n") if ": " in line]
+        status = dict(headers).get("Status", "200").split(" ")[0]
+        self.answer(int(status), [h for h in headers if h[0] != "Status"], answer)
 
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do_OPTIONS = do_PATCH = any
 

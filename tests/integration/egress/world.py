@@ -9,6 +9,7 @@ NAMES = {
     "allowed.test": "11.2.2.2,2606:4700::2",
     "other.test": "11.2.2.3",
     "a.wild.test": "11.2.2.4", "b.wild.test": "11.2.2.4", "a.b.wild.test": "11.2.2.4", "a.b.c.wild.test": "11.2.2.4",
+    "files.wild.test": "11.2.2.4", "registry.wild.test": "11.2.2.4", "pypi.wild.test": "11.2.2.4",
     "v4.wild.test": "11.2.2.5", "v6.wild.test": "2606:4700::6",
     "mixed.rebind.test": "127.0.0.1,::1,11.2.2.7",
     "turns.rebind.test": "11.2.2.8/127.0.0.1",

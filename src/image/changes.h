@@ -88,6 +88,11 @@ void changes_done(struct changes *c);
 int changes_collect(
 	int upper_fd, int lower_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err);
 
+/* The same where the box had no overlay but a whole copy: what isn't there was deleted. Pipes, sockets and devices of the
+ * original were never in the copy, so their absence says nothing. */
+int changes_collect_whole(
+	int copy_fd, int original_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err);
+
 /* Copies what is needed to show and apply later to dirfd/name (created; an unfinished earlier one is replaced):
  * "manifest.jsonl" and "files/DIGEST" (each content once, mode 0600, under a name that the box had no say in; links are in the
  * manifest). Durable order: files first, manifest last by rename. Sparse files stay sparse. On failure nothing is left. */

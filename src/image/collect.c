@@ -42,6 +42,7 @@ struct seen {
 struct collect {
 	int upper, lower;
 	int64_t started_ns;
+	bool whole; /* upper is no overlay's, but a whole copy */
 	size_t max, cap;
 	struct changes out;
 	struct pending *stack;
@@ -307,6 +308,11 @@ static int visit_upper_entry(struct collect *c, const struct folder *f, const ch
 	return compare_kinds(c, f, name, &up, up_kind, &low, low_kind, err);
 }
 
+static bool never_copied(const struct collect *c, const struct folder *f, enum file_kind kind)
+{
+	return c->whole && f->upper >= 0 && kind != FILE_REGULAR && kind != FILE_FOLDER && kind != FILE_LINK;
+}
+
 /* Everything of the original that the box's side doesn't mention, where that counts as deleted. */
 static int visit_hidden(struct collect *c, const struct folder *f, const struct names *upper, struct err *err)
 {
@@ -319,7 +325,7 @@ static int visit_hidden(struct collect *c, const struct folder *f, const struct 
 		enum file_kind kind;
 		if (names_contain(upper, lower.items[i]))
 			continue;
-		if (tree_stat(f->lower, lower.items[i], &st, &kind) == 0 && kind != FILE_NONE)
+		if (tree_stat(f->lower, lower.items[i], &st, &kind) == 0 && kind != FILE_NONE && !never_copied(c, f, kind))
 			r = add_deleted(c, f, lower.items[i], &st, kind, err);
 	}
 	names_done(&lower);
@@ -364,7 +370,7 @@ static int visit(struct collect *c, const struct pending *p, struct err *err)
 		return fail_at(err, upper, "open the changed folder", p->path);
 	if (p->lower && lower < 0 && !is_gone(lower))
 		return fail_at(err, lower, "open the original folder", p->path);
-	struct folder f = { p->path, upper, lower < 0 ? -1 : lower, upper >= 0 && tree_is_opaque(upper) };
+	struct folder f = { p->path, upper, lower < 0 ? -1 : lower, upper >= 0 && (c->whole || tree_is_opaque(upper)) };
 	return visit_folder(c, &f, err);
 }
 
@@ -414,25 +420,39 @@ static void finish(struct collect *c)
 	randombytes_buf(&c->out.nonce, sizeof(c->out.nonce));
 }
 
+static int run(struct collect *c, struct changes *ret, struct err *err)
+{
+	if (sodium_init() < 0)
+		return err_set(err, ERR_SYSTEM, "libsodium cannot start: the kernel gives no random numbers");
+	int r = visit_all(c, err);
+	if (r == 0)
+		finish(c);
+	while (c->depth > 0)
+		mem_free(c->stack[--c->depth].path);
+	mem_free(c->stack);
+	mem_free(c->seen);
+	facts_done(&c->facts);
+	if (r == 0)
+		*ret = c->out;
+	else
+		changes_done(&c->out);
+	return r;
+}
+
 int changes_collect(
 	int upper_fd, int lower_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err)
 {
 	struct collect c = {
 		.upper = upper_fd, .lower = lower_fd, .started_ns = (int64_t)started_realtime_ns, .max = max_items
 	};
-	if (sodium_init() < 0)
-		return err_set(err, ERR_SYSTEM, "libsodium cannot start: the kernel gives no random numbers");
-	int r = visit_all(&c, err);
-	if (r == 0)
-		finish(&c);
-	while (c.depth > 0)
-		mem_free(c.stack[--c.depth].path);
-	mem_free(c.stack);
-	mem_free(c.seen);
-	facts_done(&c.facts);
-	if (r == 0)
-		*ret = c.out;
-	else
-		changes_done(&c.out);
-	return r;
+	return run(&c, ret, err);
+}
+
+int changes_collect_whole(
+	int copy_fd, int original_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err)
+{
+	struct collect c = {
+		.upper = copy_fd, .lower = original_fd, .started_ns = (int64_t)started_realtime_ns, .whole = true, .max = max_items
+	};
+	return run(&c, ret, err);
 }

@@ -24,7 +24,8 @@ struct box {
 	int pidfd;
 	int pipe_fd;   /* the host end of the one pipe (stream socket) */
 	int notify_fd; /* seccomp user notification listener: denied system calls to be recorded */
-	int upper_fd;  /* root of the box's writable file system (O_PATH): "up/N" is mount N's changes, "work/N" overlay's own;
+	int upper_fd;  /* root of the box's writable file system (O_PATH): "up/N" is mount N's changes, "work/N" overlay's own,
+			  or in their place "whole/N" all of mount N, where the kernel gave no overlay;
 			  the folders  tmp, home, run, shm are the other writable places */
 	int lower_fd[SPEC_MOUNTS_MAX]; /* id-mapped or plain read-only view of mount N's original, for diff; -1 for others than
 					  copy */

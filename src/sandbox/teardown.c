@@ -8,6 +8,7 @@
  */
 #include "sandbox/internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,15 +82,29 @@ void teardown_begin(struct sandbox *s)
 
 /* ---- 3 collect ---- */
 
+/* What the box had of a mount: an overlay's upper folder, or all of it (isolate.h). */
+static int open_box_side(struct sandbox *s, size_t mount, bool *ret_whole)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "up/%zu", mount);
+	int fd = path_open_beneath(s->box.upper_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	*ret_whole = fd == -ENOENT;
+	if (fd != -ENOENT)
+		return fd;
+	snprintf(path, sizeof(path), "whole/%zu", mount);
+	return path_open_beneath(s->box.upper_fd, path, O_RDONLY | O_DIRECTORY, 0);
+}
+
 static int collect_mount(struct sandbox *s, size_t mount, size_t copy_number, struct err *err)
 {
-	char name[32], upper[32];
+	char name[32];
+	bool whole;
 	struct changes c = { 0 };
-	snprintf(upper, sizeof(upper), "up/%zu", mount);
-	cleanup_fd int upper_fd = path_open_beneath(s->box.upper_fd, upper, O_RDONLY | O_DIRECTORY, 0);
+	cleanup_fd int upper_fd = open_box_side(s, mount, &whole);
 	if (upper_fd < 0)
 		return err_sys(err, -upper_fd, "cannot open the changes of %s", s->spec.mounts[mount].target);
-	if (changes_collect(upper_fd, s->box.lower_fd[copy_number], s->result.started_ns, CHANGES_MAX, &c, err) < 0)
+	int (*compare)(int, int, uint64_t, size_t, struct changes *, struct err *) = whole ? changes_collect_whole : changes_collect;
+	if (compare(upper_fd, s->box.lower_fd[copy_number], s->result.started_ns, CHANGES_MAX, &c, err) < 0)
 		return -1;
 	int r = 0;
 	if (c.n > 0) {

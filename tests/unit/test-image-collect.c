@@ -315,6 +315,36 @@ static void test_too_many_are_refused_whole(void **state)
 	close(low);
 }
 
+/* Without overlay the box's side is all there is: what lacks was deleted, what is the same is no change. */
+static void test_whole_copy(void **state)
+{
+	struct changes c;
+	struct err err = ERR_INIT;
+	tree_write("lower/same", "x\n");
+	tree_write("lower/edited", "old\n");
+	tree_write("lower/gone", "x\n");
+	tree_write("lower/sub/same", "x\n");
+	tree_write("lower/sub/gone", "x\n");
+	tree_write("lower/tree/deep/gone", "x\n");
+	tree_run("mkfifo lower/pipe lower/tree/pipe; ln -s same lower/link; cp -a lower/link upper");
+	tree_write("upper/same", "x\n");
+	tree_write("upper/edited", "new\n");
+	tree_write("upper/sub/same", "x\n");
+	tree_write("upper/sub/added", "added\n");
+	int up = tree_fd("upper"), low = tree_fd("lower");
+	assert_int_equal(changes_collect_whole(up, low, now_ns(), 100, &c, &err), 0);
+	assert_int_equal(change_at(&c, "edited")->kind, CHANGE_MODIFIED);
+	assert_int_equal(change_at(&c, "gone")->kind, CHANGE_DELETED);
+	assert_int_equal(change_at(&c, "sub/gone")->kind, CHANGE_DELETED);
+	assert_int_equal(change_at(&c, "sub/added")->kind, CHANGE_ADDED);
+	assert_int_equal(change_at(&c, "tree/deep/gone")->kind, CHANGE_DELETED);
+	assert_null(change_at(&c, "pipe"));
+	assert_int_equal(c.n, 8); /* tree, tree/deep and tree/pipe besides */
+	changes_done(&c);
+	close(up);
+	close(low);
+}
+
 /* A hole that no ordinary disk could hold is told, and doesn't keep the rest from being saved. */
 static void test_giant_file(void **state)
 {
@@ -375,6 +405,7 @@ int main(void)
 		TREE_TEST(test_original_changed_is_told),
 		TREE_TEST(test_repositories_by_shape_and_configuration),
 		TREE_TEST(test_too_many_are_refused_whole),
+		TREE_TEST(test_whole_copy),
 		TREE_TEST(test_giant_file),
 		TREE_TEST(test_failed_save_leaves_nothing),
 	};

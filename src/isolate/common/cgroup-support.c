@@ -35,6 +35,11 @@ static void explain(struct cgroup_support *s)
 	if (s->version == CGROUP_NONE)
 		snprintf(s->why, sizeof(s->why),
 			"no cgroup file system is mounted; mount one (mount -t cgroup2 none /sys/fs/cgroup)");
+	else if (geteuid() != 0 && s->version == CGROUP_V2 && (s->cpu || s->memory || s->pids))
+		snprintf(s->why, sizeof(s->why),
+			"this user's cgroup is delegated without the controller \"%s\"; as root: systemctl edit user@.service, add "
+			"[Service] Delegate=cpu memory pids, log in anew; or run as root",
+			!s->cpu ? "cpu" : !s->memory ? "memory" : "pids");
 	else if (geteuid() != 0 && s->version == CGROUP_V2)
 		snprintf(s->why, sizeof(s->why),
 			"this user's cgroup is not delegated; run as root, or under: systemd-run --user --scope -p "

@@ -40,12 +40,16 @@ unsigned cgroup_v2_controllers(const char *path, const char *file)
 	return parse_controllers(text);
 }
 
+static unsigned not_enabled(const char *path, unsigned controllers)
+{
+	return controllers & ~cgroup_v2_controllers(path, "cgroup.subtree_control");
+}
+
 static int enable(const char *path, unsigned controllers, struct err *err)
 {
 	char text[64] = "";
-	unsigned missing = controllers & ~cgroup_v2_controllers(path, "cgroup.subtree_control");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (missing & names[i].bit)
+		if (controllers & names[i].bit)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s+%s", *text ? " " : "", names[i].name);
 	if (!*text)
 		return 0;
@@ -60,8 +64,6 @@ static int enable(const char *path, unsigned controllers, struct err *err)
 static int move_aside(const char *base, struct err *err)
 {
 	cleanup_fd int base_fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (base_fd < 0 || (mkdirat(base_fd, "bulkhead-main", 0755) < 0 && errno != EEXIST))
-		return err_sys(err, errno, "can't create a cgroup in %s", base);
 	for (int round = 0; round < 16; round++) {
 		cleanup_free char *pids = NULL;
 		size_t len;
@@ -70,6 +72,8 @@ static int move_aside(const char *base, struct err *err)
 			return -1;
 		if (len == 0)
 			return 0;
+		if (mkdirat(base_fd, "bulkhead-main", 0755) < 0 && errno != EEXIST)
+			return err_sys(err, errno, "can't create a cgroup in %s", base);
 		for (char *pid = strtok_r(pids, "\n", &save); pid; pid = strtok_r(NULL, "\n", &save)) {
 			struct err moved = ERR_INIT;
 			if (fd_write_file_at(base_fd, "bulkhead-main/cgroup.procs", pid, &moved) < 0 && moved.sys != ESRCH) {
@@ -82,20 +86,24 @@ static int move_aside(const char *base, struct err *err)
 	return err_set(err, ERR_CONFLICT, "the cgroup %s gets new processes faster than they can be moved aside", base);
 }
 
+/* Every cgroup but the root of the hierarchy has a type. The root may hold processes beside the cgroups it hands controllers to. */
+static bool is_hierarchy_root(const char *path)
+{
+	cleanup_free char *type = path_join(path, "cgroup.type");
+	return access(type, F_OK) < 0 && errno == ENOENT;
+}
+
 int cgroup_v2_delegate(const char *base, unsigned controllers, struct err *err)
 {
-	struct err first = ERR_INIT;
 	cleanup_free char *folder = path_join(base, CGROUP_FOLDER);
-	if (enable(base, controllers, &first) < 0) {
-		if (first.sys != EBUSY) {
-			if (err)
-				*err = first;
-			return err_wrap(err, "can't hand cgroup controllers down from %s", base);
-		}
-		if (move_aside(base, err) < 0 || enable(base, controllers, err) < 0)
-			return -1;
-	}
+	/* First aside, then enable: with processes in the way the kernel takes "+cpu" alone, makes the cgroup a threaded one, and
+	 * refuses "+memory" for ever after. */
+	unsigned missing = not_enabled(base, controllers);
+	if (missing && !is_hierarchy_root(base) && move_aside(base, err) < 0)
+		return -1;
+	if (enable(base, missing, err) < 0)
+		return err_wrap(err, "can't hand cgroup controllers down from %s", base);
 	if (mkdir(folder, 0755) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "can't create the cgroup %s", folder);
-	return enable(folder, controllers, err);
+	return enable(folder, not_enabled(folder, controllers), err);
 }

@@ -173,7 +173,7 @@ int cgroup_create(
 		if (!place->writable || !(place->controllers & wanted))
 			continue;
 		if (layout->version == CGROUP_V2)
-			r = cgroup_v2_delegate(place->base, place->controllers & needed(limits), err);
+			r = cgroup_v2_delegate(place->base, place->controllers, err);
 		if (r == 0)
 			r = add_part(cg, place, true, err);
 	}

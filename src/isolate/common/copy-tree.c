@@ -17,7 +17,7 @@
 #define CHUNK (1u << 20)
 
 struct copy {
-	const struct id_map *uids, *gids;
+	const struct id_map *uids, *gids; /* NULL: owners are not kept */
 	dev_t dev;
 };
 
@@ -38,18 +38,24 @@ static int failed(int sys, const char *name, struct err *err)
 {
 	if (sys == ENOSPC)
 		return err_set(err, ERR_LIMIT,
-			"the folder doesn't fit into the sandbox's disk limit (its file system can't be id-mapped, so it has "
+			"the folder doesn't fit into the sandbox's disk limit (this kernel can't show it otherwise, so it has "
 			"to be copied); "
 			"raise the limit with --disk, or name a smaller folder");
 	return err_sys(err, sys, "can't copy \"%.200s\" into the box", name);
+}
+
+static int set_owner(const struct copy *c, int dir_fd, const char *name, const struct stat *st)
+{
+	if (!c->uids)
+		return 0;
+	return fchownat(dir_fd, name, map_id(c->uids, st->st_uid), map_id(c->gids, st->st_gid), AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
 }
 
 /* Mode after owner: changing the owner clears set-id bits. */
 static int set_attributes(const struct copy *c, int fd, const struct stat *st)
 {
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
-	if (fchown(fd, map_id(c->uids, st->st_uid), map_id(c->gids, st->st_gid)) < 0 || fchmod(fd, st->st_mode & 07777) < 0 ||
-		futimens(fd, times) < 0)
+	if (set_owner(c, fd, "", st) < 0 || fchmod(fd, st->st_mode & 07777) < 0 || futimens(fd, times) < 0)
 		return -errno;
 	return 0;
 }
@@ -85,8 +91,7 @@ static int copy_link(const struct copy *c, int src, int dst, const char *name, c
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
 	ssize_t n = readlinkat(src, name, target, sizeof(target) - 1);
 	target[n > 0 ? n : 0] = '\0';
-	if (n < 0 || symlinkat(target, dst, name) < 0 ||
-		fchownat(dst, name, map_id(c->uids, st->st_uid), map_id(c->gids, st->st_gid), AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (n < 0 || symlinkat(target, dst, name) < 0 || set_owner(c, dst, name, st) < 0 ||
 		utimensat(dst, name, times, AT_SYMLINK_NOFOLLOW) < 0)
 		return failed(errno, name, err);
 	return 0;

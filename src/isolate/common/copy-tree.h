@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plain copy of a folder, for file systems that can't be id-mapped. The source is untrusted: nothing in it is followed or
+/* A plain copy of a folder, where the kernel can't show the folder itself as a copy. The source is untrusted: nothing in it is followed or
  * executed. */
 #pragma once
 
@@ -7,6 +7,6 @@
 #include "isolate/common/userns.h"
 
 /* Copies folders, files, links, modes and times below src_dir into the empty folder dst_dir; owners go through the maps (ids
- * without a place become the last one of the range). Sockets, pipes and devices are left out. Doesn't cross onto other file
+ * without a place become the last one of the range); without maps everything belongs to the caller. Sockets, pipes and devices are left out. Doesn't cross onto other file
  * systems. ERR_LIMIT where the target is full. */
 int copy_tree(int src_dir, int dst_dir, const struct id_map *uids, const struct id_map *gids, struct err *err);

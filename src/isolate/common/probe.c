@@ -136,7 +136,7 @@ static int make_stage(const char *const folders[], struct err *err)
 	return 0;
 }
 
-static int do_overlay(struct err *err)
+static int mount_overlay(struct err *err)
 {
 	static const char *const folders[] = { "lower", "lower/d", "up", "work", "at", NULL };
 	const struct fs_option options[] = { { "lowerdir", STAGE "/lower" }, { "upperdir", STAGE "/up" },
@@ -145,14 +145,17 @@ static int do_overlay(struct err *err)
 	if (enter_mount_namespace(err) < 0 || make_stage(folders, err) < 0)
 		return -1;
 	cleanup_fd int fd = mount_fresh("overlay", options, MOUNT_SAFE, err);
-	if (fd < 0 || mount_attach(fd, AT_FDCWD, STAGE "/at", err) < 0)
+	return fd < 0 ? -1 : mount_attach(fd, AT_FDCWD, STAGE "/at", err);
+}
+
+/* A folder that was deleted and made anew needs a mark on the upper one: the step that kernels before 6.6 can't do for ordinary
+ * users on tmpfs. */
+static int do_overlay_marks(struct err *err)
+{
+	if (mount_overlay(err) < 0)
 		return -1;
-	/* A folder that was deleted and made anew needs a mark on the upper one: the step that kernels before 6.6 can't do for
-	 * ordinary users on tmpfs. */
 	if (rmdir(STAGE "/at/d") < 0 || mkdir(STAGE "/at/d", 0755) < 0)
-		return err_sys(err, errno,
-			"overlay works, but not its marks on deleted folders (ordinary users need Linux 6.6); run bulkhead as "
-			"root");
+		return err_sys(err, errno, "overlay works, but not its marks on deleted folders");
 	return 0;
 }
 
@@ -229,6 +232,19 @@ static void do_row(
 	snprintf(row->detail, sizeof(row->detail), "%s", row->ok ? good : err.text);
 }
 
+/* An ordinary user's folders are copied whole where overlay has no place for its marks (container/mounts.c). */
+static void overlay_row(struct probe_row *row, bool root)
+{
+	do_row(row, root ? "overlay" : "overlay in a user namespace", PROBE_REQUIRED, do_overlay_marks,
+		"with marks on deleted folders");
+	if (row->ok || root || probe_in_child(mount_overlay, TIMEOUT_NS, NULL) < 0)
+		return;
+	row->ok = true;
+	snprintf(row->detail, sizeof(row->detail),
+		"without marks on deleted folders (ordinary users need Linux 6.6 for them): folders in mode copy are copied whole, which "
+		"takes time and disk limit; as root they aren't");
+}
+
 static void landlock_row(struct probe_row *row)
 {
 	int abi = landlock_abi();
@@ -269,8 +285,7 @@ size_t probe_features(struct probe_row rows[PROBE_ROWS_MAX])
 	do_row(&rows[n++], "other namespaces", PROBE_REQUIRED, do_namespaces, "mount, pid, network, ipc, uts, cgroup");
 	do_row(&rows[n++], "mounts by descriptor", PROBE_REQUIRED, do_mount_api, "open_tree, move_mount, mount_setattr");
 	do_row(&rows[n++], "fresh /proc", PROBE_REQUIRED, do_proc, "mountable in a pid namespace");
-	do_row(&rows[n++], root ? "overlay" : "overlay in a user namespace", PROBE_REQUIRED, do_overlay,
-		"with marks on deleted folders");
+	overlay_row(&rows[n++], root);
 	if (root)
 		do_row(&rows[n++], "id-mapped mounts", PROBE_WANTED, do_idmap, "on the file system of /");
 	do_row(&rows[n++], "system call filter", PROBE_REQUIRED, do_seccomp, "with notifications");

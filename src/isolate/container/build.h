@@ -35,6 +35,7 @@ struct build {
 	size_t n_tasks;
 	int clones[SPEC_MOUNTS_MAX];	  /* detached copies of the sources */
 	bool plain_copy[SPEC_MOUNTS_MAX]; /* the source can't be id-mapped */
+	bool whole;			  /* overlay can't keep its marks on our disk: every copy is a plain and whole one */
 	int agent_fd;
 	int disk_fd;		       /* root of the one writable file system */
 	int root_fd;		       /* root of the view */

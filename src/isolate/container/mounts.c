@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders of the user: copies (overlay over a read-only, id-mapped view), read-only and read-write ones. */
+/* The folders of the user: copies (overlay over a read-only, id-mapped view; plain ones where the kernel can't do that),
+ * read-only and read-write ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -135,8 +136,8 @@ static int open_place(struct build *b, const struct spec_mount *m, struct err *e
 	return dir_fd < 0 ? err_sys(err, -dir_fd, "can't open the box's root folder") : fd_steal(&dir_fd);
 }
 
-/* Puts a copy with the box's ids in the place of the original, which then isn't needed any more. */
-static int replace_by_copy(struct build *b, size_t i, const char *path, struct err *err)
+/* The same with the box's ids, under the overlay in the place of what can't be id-mapped. Returns its mount. */
+static int lower_by_copy(struct build *b, size_t i, const char *path, struct err *err)
 {
 	const struct spec_mount *m = &b->spec.mounts[i];
 	struct id_map uids, gids;
@@ -147,9 +148,7 @@ static int replace_by_copy(struct build *b, size_t i, const char *path, struct e
 		return err_sys(err, -target, "can't open the folder of a copy");
 	if (copy_tree(b->clones[i], target, &uids, &gids, err) < 0)
 		return -1;
-	fd_close(&b->clones[i]);
-	b->clones[i] = mount_clone(b->disk_fd, path, false, MOUNT_SAFE_RO, -1, err);
-	return b->clones[i] < 0 ? -1 : 0;
+	return mount_clone(b->disk_fd, path, false, MOUNT_SAFE_RO, -1, err);
 }
 
 /* The merged root folder has the attributes of the upper one: the original's. */
@@ -178,7 +177,7 @@ static int mount_overlay(struct build *b, size_t i, struct err *err)
 	return mount_fresh("overlay", options, MOUNT_SAFE, err);
 }
 
-static int add_copy(struct build *b, size_t i, int place, struct err *err)
+static int add_overlay(struct build *b, size_t i, int place, struct err *err)
 {
 	char name[24], path[40];
 	snprintf(name, sizeof(name), "%zu", i);
@@ -187,15 +186,38 @@ static int add_copy(struct build *b, size_t i, int place, struct err *err)
 	cleanup_fd int work = path_open_beneath(b->disk_fd, "work", O_RDONLY | O_DIRECTORY, 0);
 	if (up < 0 || work < 0 || mkdirat(work, name, 0700) < 0 || mkdirat(b->disk_fd, path, 0700) < 0)
 		return err_sys(err, errno, "can't create the folders of a copy");
-	if ((b->plain_copy[i] && replace_by_copy(b, i, path, err) < 0) || create_upper(b, up, name, b->clones[i], err) < 0)
+	cleanup_fd int copied = b->plain_copy[i] ? lower_by_copy(b, i, path, err) : -1;
+	int lower = b->plain_copy[i] ? copied : b->clones[i];
+	if (lower < 0 || create_upper(b, up, name, lower, err) < 0)
 		return -1;
-	if (mount_attach(b->clones[i], b->disk_fd, path, err) < 0) /* 0700 and ours alone so far */
+	if (mount_attach(lower, b->disk_fd, path, err) < 0) /* 0700 and ours alone so far */
 		return -1;
 	cleanup_fd int fd = mount_overlay(b, i, err);
 	if (fd < 0 || mount_attach(fd, place, "", err) < 0)
 		return -1;
-	b->lower_fd[b->n_lower++] = b->clones[i];
 	return 0;
+}
+
+/* No overlay: what the box gets is a copy, and what it changed is found by comparing all of it with the original. */
+static int add_whole_copy(struct build *b, size_t i, int place, struct err *err)
+{
+	char path[40];
+	snprintf(path, sizeof(path), "whole/%zu", i);
+	if (mkdirat(b->disk_fd, path, 0700) < 0)
+		return err_sys(err, errno, "can't create the folder of a copy");
+	cleanup_fd int target = path_open_beneath(b->disk_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	if (target < 0)
+		return err_sys(err, -target, "can't open the folder of a copy");
+	if (copy_tree(b->clones[i], target, NULL, NULL, err) < 0)
+		return -1;
+	cleanup_fd int fd = mount_clone(b->disk_fd, path, false, MOUNT_SAFE, -1, err);
+	return fd < 0 ? -1 : mount_attach(fd, place, "", err);
+}
+
+static int add_copy(struct build *b, size_t i, int place, struct err *err)
+{
+	b->lower_fd[b->n_lower++] = b->clones[i]; /* always the original */
+	return b->whole ? add_whole_copy(b, i, place, err) : add_overlay(b, i, place, err);
 }
 
 int view_add_mounts(struct build *b, struct err *err)

@@ -8,6 +8,7 @@
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -26,6 +27,7 @@ static const struct {
 	{ "up", NULL, 0700, HOST },
 	{ "work", NULL, 0700, HOST },
 	{ "lower", NULL, 0700, HOST },
+	{ "whole", NULL, 0700, HOST },
 	{ "tmp", "tmp", 01777, ROOT },
 	{ "vartmp", "var/tmp", 01777, ROOT },
 	{ "home", "home/agent", 0755, USER },
@@ -77,6 +79,15 @@ static int create_folders(struct build *b, struct err *err)
 			return err_sys(err, errno, "can't give the folder %s of the box its owner", writable[i].name);
 	}
 	return 0;
+}
+
+/* An ordinary user's overlay keeps its marks on replaced folders in user attributes, which tmpfs has since Linux 6.6. Without
+ * them deleting a folder and making it anew fails, and that is what every package manager does. */
+static bool overlay_has_marks(const struct build *b)
+{
+	char value;
+	cleanup_fd int up = path_open_beneath(b->disk_fd, "up", O_RDONLY | O_DIRECTORY, 0);
+	return b->spec.privileged || fgetxattr(up, "user.overlay.opaque", &value, 1) >= 0 || errno != EOPNOTSUPP;
 }
 
 static int create_skeleton(struct build *b, struct err *err)
@@ -131,6 +142,7 @@ int view_begin(struct build *b, struct err *err)
 		return err_sys(err, errno, "can't attach the box's file system at %s", STAGING);
 	if (create_folders(b, err) < 0)
 		return -1;
+	b->whole = !overlay_has_marks(b);
 	b->root_fd = mount_clone(b->disk_fd, "root", false, MOUNT_SAFE, -1, err);
 	if (b->root_fd < 0 || mount_attach(b->root_fd, b->disk_fd, "root", err) < 0)
 		return -1;

@@ -323,8 +323,8 @@ size_t probe_restrictions(struct probe_row rows[PROBE_ROWS_MAX])
 		"nobody gets a user namespace; as root: sysctl user.max_user_namespaces=10000");
 	n += sysctl_row(&rows[n], "kernel.apparmor_restrict_unprivileged_userns",
 		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", false,
-		"programs without an AppArmor profile get a crippled user namespace; as root: install /etc/apparmor.d/bulkhead "
-		"(it comes with bulkhead) and run "
+		"programs without an AppArmor profile get a crippled user namespace; as root: copy bulkhead's profile "
+		"(/usr/share/bulkhead/apparmor/bulkhead) to /etc/apparmor.d and run "
 		"apparmor_parser -r /etc/apparmor.d/bulkhead");
 	n += sysctl_row(&rows[n], "kernel.apparmor_restrict_unprivileged_unconfined",
 		"/proc/sys/kernel/apparmor_restrict_unprivileged_unconfined", false,

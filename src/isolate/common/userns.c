@@ -117,8 +117,8 @@ static int explain_refusal(int sys, struct err *err)
 		text[0] == '1')
 		return err_set(err, ERR_UNSUPPORTED,
 			"AppArmor restricts user namespaces here (kernel.apparmor_restrict_unprivileged_userns=1) and no "
-			"profile "
-			"names this program; as root: install bulkhead's profile (/etc/apparmor.d/bulkhead) and run "
+			"profile names this program; as root: copy bulkhead's profile "
+			"(/usr/share/bulkhead/apparmor/bulkhead) to /etc/apparmor.d and run "
 			"`apparmor_parser -r /etc/apparmor.d/bulkhead`");
 	text = mem_free(text);
 	if (fd_read_file_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", 16, &text, &len, NULL) == 0 && atoi(text) == 0)

@@ -22,7 +22,6 @@ struct box {
 	enum isolation_level level; /* as asked for; `probe_text` says what was measured */
 	pid_t pid;		    /* of the box's pid 1, in the host's pid namespace; our own child */
 	int pidfd;
-	int pipe_fd;   /* the host end of the one pipe (stream socket) */
 	int notify_fd; /* seccomp user notification listener: denied system calls to be recorded */
 	int upper_fd;  /* root of the box's writable file system (O_PATH): "up/N" is mount N's changes, "work/N" overlay's own,
 			  or in their place "whole/N" all of mount N, where the kernel gave no overlay;
@@ -32,7 +31,7 @@ struct box {
 	size_t n_lower;
 	struct cgroup *cgroup; /* isolate/cgroup.h; NULL when no limit needs one */
 };
-#define BOX_INIT ((struct box){ .pid = -1, .pidfd = -1, .pipe_fd = -1, .notify_fd = -1, .upper_fd = -1 })
+#define BOX_INIT ((struct box){ .pid = -1, .pidfd = -1, .notify_fd = -1, .upper_fd = -1 })
 
 struct isolate_backend {
 	const char *name;
@@ -40,9 +39,10 @@ struct isolate_backend {
 	/* Is this level to be had here, for this spec? Proven by doing where it is cheap. Fails with ERR_UNSUPPORTED: cause and
 	 * smallest fix. May be NULL. */
 	int (*check)(const struct spec *spec, struct err *err);
-	/* Starts building. Non-blocking: on_ready is called from the loop, once, with a box (which it then owns) or an error.
-	 */
-	int (*start)(struct loop *loop, const struct spec *spec, const int *mount_fds,
+	/* Starts building. Non-blocking: on_ready is called from the loop, once, with a box (which it then owns) or an error. `box_end` is
+	 * the box's end of the one pipe, a stream socket; it stays the caller's, who closes it after this call. What was written to the other end
+	 * before the agent runs waits for it. */
+	int (*start)(struct loop *loop, const struct spec *spec, const int *mount_fds, int box_end,
 		void (*on_ready)(void *ctx, struct box *box, const struct err *err), void *ctx, struct err *err);
 };
 

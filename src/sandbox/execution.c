@@ -35,7 +35,7 @@ static void execution_free(struct execution *e)
 	for (size_t i = 0; i < ARRAY_LEN(e->request.fds); i++)
 		fd_close(&e->request.fds[i]);
 	e->dead = true;
-	if (e->chunks_pending == 0)
+	if (e->acks_pending == 0)
 		mem_free(e);
 }
 
@@ -85,8 +85,8 @@ static void on_chunk_recorded(void *ctx, uint64_t seq, const struct err *err)
 	struct pump *pump = c->stream->pump;
 	uint32_t len = c->len;
 	mem_free(c);
-	e->chunks_pending--;
-	if (e->dead && e->chunks_pending == 0)
+	e->acks_pending--;
+	if (e->dead && e->acks_pending == 0)
 		mem_free(e);
 	else if (!err && pump)
 		pump_release(pump, len);
@@ -105,7 +105,7 @@ static int record_chunk(struct execution_stream *st, const uint8_t *data, size_t
 		sandbox_fail(e->sandbox, &err);
 		return -1;
 	}
-	e->chunks_pending++;
+	e->acks_pending++;
 	st->offset += len;
 	return 0;
 }
@@ -209,17 +209,42 @@ static int send_request(struct execution *e, struct err *err)
 	return mux_send(e->sandbox->mux, WIRE_EXEC, m->data + at, m->len - at, err);
 }
 
+static void dispatch(struct execution *e)
+{
+	struct err err;
+	e->started_ns = time_monotonic_ns();
+	if (send_request(e, &err) < 0 || open_streams(e, &err) < 0)
+		sandbox_fail(e->sandbox, &err);
+	buf_free(&e->request.message);
+}
+
+/* The pipe keeps the order, so EXEC may go before the agent has said HELLO; it does nothing with it then but read it later. */
+void executions_dispatch(struct sandbox *s)
+{
+	struct execution *next = NULL;
+	if (s->phase > SB_READY || !s->have_box || !s->got_probe)
+		return;
+	/* In the order in which they were asked for: their stream numbers rise. */
+	do {
+		next = NULL;
+		for (struct execution *e = s->executions; e; e = e->next)
+			if (!e->started_ns && (!next || e->id < next->id))
+				next = e;
+		if (next && next->recorded)
+			dispatch(next);
+	} while (next && next->recorded);
+}
+
 static void on_start_recorded(void *ctx, uint64_t seq, const struct err *err)
 {
 	struct execution *e = ctx;
-	struct sandbox *s = e->sandbox;
-	struct err send_err;
-	if (err || s->phase != SB_READY)
+	if (--e->acks_pending == 0 && e->dead) {
+		mem_free(e);
 		return;
-	e->started_ns = time_monotonic_ns();
-	if (send_request(e, &send_err) < 0 || open_streams(e, &send_err) < 0)
-		sandbox_fail(s, &send_err);
-	buf_free(&e->request.message);
+	}
+	e->recorded = err == NULL;
+	if (!e->dead)
+		executions_dispatch(e->sandbox);
 }
 
 static int encode_request(struct execution *e, const struct execution_spec *spec, struct err *err)
@@ -250,7 +275,7 @@ struct execution *sandbox_exec(struct sandbox *s, const struct execution_spec *s
 	e->request.fds[2] = spec->stderr_fd;
 	e->next = s->executions;
 	s->executions = e;
-	if (s->phase != SB_READY) {
+	if (s->phase > SB_READY) {
 		err_set(err, ERR_CLOSED, "sandbox %s is not running", s->spec.id);
 		execution_free(e);
 		return NULL;
@@ -260,6 +285,7 @@ struct execution *sandbox_exec(struct sandbox *s, const struct execution_spec *s
 		execution_free(e);
 		return NULL;
 	}
+	e->acks_pending++;
 	events_exec_start(e, spec, on_start_recorded);
 	return e;
 }

@@ -13,6 +13,7 @@
 
 #define SANDBOX_PROXY_PORT 3128
 
+/* sandbox.h tells what each means. */
 enum sandbox_phase_now { SB_STARTING, SB_READY, SB_ENDING, SB_ENDED };
 
 /* A helper program that we started: watched through its pidfd. */
@@ -46,8 +47,8 @@ struct execution {
 		bool open;              /* its end hasn't been seen yet */
 	} out, err_out;
 	struct pump *in;
-	bool exited, finishing, dead;
-	unsigned chunks_pending;      /* output sent to the auditor and not yet acknowledged */
+	bool recorded, exited, finishing, dead;
+	unsigned acks_pending;        /* start and output sent to the auditor and not yet acknowledged */
 	uint64_t started_ns;
 	struct execution_result result;
 	struct execution_request {     /* held until its start is on the record */
@@ -60,7 +61,8 @@ struct execution {
 
 struct sandbox {
 	struct loop *loop;
-	enum sandbox_phase_now phase;
+	/* sandbox.h tells what each means. */
+enum sandbox_phase_now phase;
 	const struct policy *policy;
 	struct sandbox_dir *dir;
 	struct spec spec;
@@ -114,6 +116,8 @@ void events_send(struct sandbox *s, enum audit_type type, json_t *fields, audit_
 /* execution.c */
 int execution_handle_started(struct sandbox *s, const struct wire_exec_started *m, struct err *err);
 int execution_handle_exited(struct sandbox *s, const struct wire_exec_exited *m, struct err *err);
+/* Sends what may be sent now: box and gate stand, and the start is on the record. */
+void executions_dispatch(struct sandbox *s);
 void executions_lose(struct sandbox *s);
 
 /* gate_link.c: the supervisor's end of gate/protocol.h */

@@ -2,6 +2,7 @@
 /* The state machine: start, readiness, messages of the agent, failure. The end is in teardown.c. */
 #include "sandbox/internal.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -36,7 +37,8 @@ void sandbox_fail(struct sandbox *s, const struct err *err)
 
 void sandbox_maybe_ready(struct sandbox *s)
 {
-	if (s->phase != SB_STARTING || !s->got_hello || !s->got_probe || !s->got_start_record)
+	executions_dispatch(s);
+	if (s->phase != SB_STARTING || !s->have_box || !s->got_hello || !s->got_probe || !s->got_start_record)
 		return;
 	s->phase = SB_READY;
 	s->result.ready_after_ns = time_monotonic_ns() - s->started_monotonic_ns;
@@ -75,8 +77,6 @@ static int on_hello(struct sandbox *s, const uint8_t *body, size_t len, struct e
 		return err_set(err, ERR_PROTOCOL, "bulkhead-agent speaks version %u of the pipe protocol and this program %u: install all programs from one build",
 			m.version, WIRE_VERSION);
 	s->got_hello = true;
-	if (send_config(s, err) < 0)
-		return -1;
 	sandbox_maybe_ready(s);
 	return 0;
 }
@@ -157,6 +157,9 @@ static void on_pipe_closed(void *ctx, const struct err *cause)
 		teardown_step(s);
 		return;
 	}
+	/* A box that was never finished: its back end says why. */
+	if (s->launching)
+		return;
 	if (s->limits)
 		limit_watch_sample(s->limits);
 	if (s->result.limits_hit & SANDBOX_LIMIT_BIT(REASON_LIMIT_MEMORY)) { /* memory: the kernel took pid 1 of the box */
@@ -178,10 +181,9 @@ static void on_denied_syscall(void *ctx, const struct syscall_denial *d)
 
 static int take_box(struct sandbox *s, struct box *box, struct err *err)
 {
-	int pipe_fd = fd_steal(&box->pipe_fd), notify_fd = fd_steal(&box->notify_fd);
+	int notify_fd = fd_steal(&box->notify_fd);
 	s->box = *box;
 	s->have_box = true;
-	s->mux = mux_new(s->loop, pipe_fd, pipe_fd, MUX_HOST, &agent_ops, s);
 	if (notify_fd >= 0) {
 		s->notify = notify_new(s->loop, notify_fd, on_denied_syscall, s, err);
 		if (!s->notify)
@@ -201,6 +203,8 @@ static void on_box(void *ctx, struct box *box, const struct err *failure)
 		sandbox_fail(s, failure);
 	} else if (take_box(s, box, &err) < 0) {
 		sandbox_fail(s, &err);
+	} else {
+		sandbox_maybe_ready(s); /* the agent's HELLO may have come before its launcher's answer */
 	}
 	if (s->phase == SB_ENDING)
 		teardown_step(s);
@@ -255,23 +259,25 @@ static int start_box(struct sandbox *s, struct err *err)
 	if (!backend)
 		return err_set(err, ERR_UNSUPPORTED, "this version of Bulkhead has no %s isolation; ask for `container`",
 			isolation_level_name(s->result.level));
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(err, errno, "cannot make the pipe between host and box");
+	cleanup_fd int box_end = pair[1];
+	s->mux = mux_new(s->loop, pair[0], pair[0], MUX_HOST, &agent_ops, s);
 	for (size_t i = 0; i < s->spec.n_mounts; i++)
 		fds[i] = s->mounts[i].fd;
-	if (backend->start(s->loop, &s->spec, fds, on_box, s, err) < 0)
+	if (backend->start(s->loop, &s->spec, fds, box_end, on_box, s, err) < 0)
 		return -1;
 	s->launching = true;
-	return 0;
+	/* Waits in the pipe until the agent reads it: one round trip less than answering its HELLO. */
+	return send_config(s, err);
 }
 
 /* The launcher takes longest, so it goes first; the others start while it works. */
 static int start_parts(struct sandbox *s, struct err *err)
 {
 	cleanup_fd int gate_audit_fd = -1;
-	if (start_box(s, err) < 0) {
-		s->ending.pipe_done = true;
-		return -1;
-	}
-	if (start_record(s, &gate_audit_fd, err) < 0)
+	if (start_box(s, err) < 0 || start_record(s, &gate_audit_fd, err) < 0)
 		return -1;
 	return start_gate(s, gate_audit_fd, err);
 }

@@ -172,7 +172,6 @@ static void close_parts(struct sandbox *s)
 	mux_free(s->mux);
 	s->mux = NULL;
 	s->gate = gate_link_free(s->gate);
-	part_forget(&s->gate_part, NS_PER_S);
 }
 
 static void finish(struct sandbox *s)
@@ -184,6 +183,8 @@ static void finish(struct sandbox *s)
 	audit_client_free(s->audit);
 	s->audit = NULL;
 	fd_close(&s->auditor.pidfd);
+	/* Told to end long ago, it is collected now. */
+	part_forget(&s->gate_part, NS_PER_S);
 	s->ops.on_ended(s->ctx, &s->result);
 }
 

@@ -33,6 +33,7 @@ struct driver {
 	struct box box;
 	struct notify *notify;
 	struct loop_io *io, *end;
+	int pipe_fd;
 	bool upper, usage, quiet, hold;
 	uint64_t begun, ready;
 };
@@ -82,7 +83,7 @@ static void on_end(void *ctx, int fd, int ready)
 	(void)ready;
 	d->end = loop_io_remove(d->end);
 	while (d->io)
-		on_output(d, d->box.pipe_fd, LOOP_READ);
+		on_output(d, d->pipe_fd, LOOP_READ);
 	child_wait(fd, &status);
 	if (d->upper)
 		print_upper(d);
@@ -114,14 +115,14 @@ static void on_ready(void *ctx, struct box *box, const struct err *failure)
 	d->notify = notify_new(d->loop, box->notify_fd, on_denied, d, &err);
 	if (!d->notify)
 		fail(&err);
-	d->io = loop_io_add(d->loop, box->pipe_fd, LOOP_READ, on_output, d);
+	d->io = loop_io_add(d->loop, d->pipe_fd, LOOP_READ, on_output, d);
 	d->end = loop_io_add(d->loop, box->pidfd, LOOP_READ, on_end, d);
 	if (d->hold) {
 		printf("PID %d\nID %s\n", (int)box->pid, box->id);
 		fflush(stdout);
 	}
-	fd_write_full(box->pipe_fd, d->command, strlen(d->command));
-	shutdown(box->pipe_fd, SHUT_WR);
+	fd_write_full(d->pipe_fd, d->command, strlen(d->command));
+	shutdown(d->pipe_fd, SHUT_WR);
 }
 
 /* SRC:DST:MODE */
@@ -247,10 +248,15 @@ int main(int argc, char **argv)
 	struct err err = ERR_INIT;
 	defaults(&d);
 	parse(&d, argc, argv);
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		exit(125);
+	d.pipe_fd = pair[0];
 	d.begun = time_monotonic_ns();
 	if (isolate_container.check(&d.spec, &err) < 0 ||
-		isolate_container.start(d.loop, &d.spec, d.fds, on_ready, &d, &err) < 0)
+		isolate_container.start(d.loop, &d.spec, d.fds, pair[1], on_ready, &d, &err) < 0)
 		fail(&err);
+	close(pair[1]);
 	int status = loop_run(d.loop);
 	spec_done(&d.spec);
 	loop_free(d.loop);

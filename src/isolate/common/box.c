@@ -60,7 +60,6 @@ int box_teardown(struct box *box, struct err *err)
 		box->cgroup = cgroup_free(box->cgroup);
 	}
 	fd_close(&box->notify_fd);
-	fd_close(&box->pipe_fd);
 	fd_close(&box->upper_fd);
 	for (size_t i = 0; i < box->n_lower; i++)
 		fd_close(&box->lower_fd[i]);

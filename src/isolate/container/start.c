@@ -89,7 +89,6 @@ static void clean_up(struct start *s)
 		cgroup_remove(s->box.cgroup, &ignored);
 	}
 	s->box.cgroup = cgroup_free(s->box.cgroup);
-	fd_close(&s->box.pipe_fd);
 }
 
 static void finish(struct start *s, const struct err *failure)
@@ -162,25 +161,22 @@ static int send_request(struct start *s, const struct spec *spec, int box_end, c
 }
 
 /* One message carries the whole plan, so the socket must be able to hold it. */
-static int make_sockets(int launch[2], int pipe_pair[2], struct err *err)
+static int make_socket(int launch[2], struct err *err)
 {
 	int size = LAUNCH_MESSAGE_MAX;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch) < 0 ||
-		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipe_pair) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch) < 0)
 		return err_sys(err, errno, "can't create the sockets of a box");
 	if (setsockopt(launch[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) < 0)
 		return err_sys(err, errno, "can't size the launcher's socket");
 	return 0;
 }
 
-static int launch(struct start *s, const struct spec *spec, const int *mount_fds, struct err *err)
+static int launch(struct start *s, const struct spec *spec, const int *mount_fds, int box_end, struct err *err)
 {
-	int pair[2] = { -1, -1 }, pipe_pair[2] = { -1, -1 };
-	int r = make_sockets(pair, pipe_pair, err);
+	int pair[2] = { -1, -1 };
+	int r = make_socket(pair, err);
 	cleanup_fd int launcher_end = pair[1];
-	cleanup_fd int box_end = pipe_pair[1];
 	s->sock = pair[0];
-	s->box.pipe_fd = pipe_pair[0];
 	if (r < 0 || spawn_launcher(s, launcher_end, err) < 0)
 		return -1;
 	if (send_request(s, spec, box_end, mount_fds, err) < 0)
@@ -189,7 +185,7 @@ static int launch(struct start *s, const struct spec *spec, const int *mount_fds
 	return r < 0 ? err_sys(err, -r, "can't set up the launcher's socket") : 0;
 }
 
-static int container_start(struct loop *loop, const struct spec *spec, const int *mount_fds,
+static int container_start(struct loop *loop, const struct spec *spec, const int *mount_fds, int box_end,
 	void (*on_ready)(void *ctx, struct box *box, const struct err *err), void *ctx, struct err *err)
 {
 	struct start *s = mem_alloc(sizeof(*s));
@@ -200,7 +196,7 @@ static int container_start(struct loop *loop, const struct spec *spec, const int
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		s->n_copies += spec->mounts[i].mode == MOUNT_COPY;
 	launch_message_init(&s->answer);
-	if (spec_validate(spec, err) < 0 || launch(s, spec, mount_fds, err) < 0) {
+	if (spec_validate(spec, err) < 0 || launch(s, spec, mount_fds, box_end, err) < 0) {
 		end_launcher(s);
 		clean_up(s);
 		start_free(s);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,9 +70,16 @@ static void try_container(struct trial *t, const char *folder)
 		return;
 	}
 	sandbox_id_new(spec.id);
-	t->loop = loop_new();
 	t->begun = time_monotonic_ns();
-	if (isolate_container.start(t->loop, &spec, &fd, on_ready, t, &t->err) == 0)
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		err_sys(&t->err, errno, "can't make the pipe between host and box");
+		return;
+	}
+	cleanup_fd int host_end = pair[0];
+	cleanup_fd int box_end = pair[1];
+	t->loop = loop_new();
+	if (isolate_container.start(t->loop, &spec, &fd, box_end, on_ready, t, &t->err) == 0)
 		loop_run(t->loop);
 	loop_free(t->loop);
 }

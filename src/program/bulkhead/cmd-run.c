@@ -34,7 +34,7 @@ struct run {
 	struct sandbox *sandbox;
 	struct execution *execution;
 	bool tty;
-	bool interrupted;              /* a signal came before the command was started */
+	bool ready;
 	struct sandbox_state shown;    /* state.json */
 	struct run_report report;
 	int status;
@@ -77,32 +77,36 @@ static void on_exit_status(void *ctx, const struct execution_result *result)
 	sandbox_end(r->sandbox, REASON_NONE);
 }
 
-static void on_ready(void *ctx)
+/* Asked for at once: the sandbox holds it back until all stands and its start is on the record. */
+static void ask(struct run *r)
 {
-	struct run *r = ctx;
 	static const struct execution_ops ops = { .on_exit = on_exit_status };
 	struct err err;
-	const char *id = sandbox_id(r->sandbox);
-	char **env = run_options_env(&r->options, id, r->tty);
+	char **env = run_options_env(&r->options, sandbox_id(r->sandbox), r->tty);
 	struct execution_spec spec = {
 		.argv = r->argv, .envp = env, .cwd = sandbox_workdir(r->sandbox), .tty = r->tty,
 		.stdin_fd = fd_dup_nonblock(STDIN_FILENO), .stdout_fd = fd_dup_nonblock(STDOUT_FILENO),
 		.stderr_fd = r->tty ? -1 : fd_dup_nonblock(STDERR_FILENO),
 	};
 	terminal_size(&spec.rows, &spec.columns);
-	if (r->interrupted) {
-		sandbox_end(r->sandbox, REASON_KILLED);
-	} else {
-		if (r->tty)
-			terminal_raw();
-		r->execution = sandbox_exec(r->sandbox, &spec, &ops, r, &err);
-		r->shown.phase = PHASE_RUNNING;
-		if (!r->execution || write_state(r, &err) < 0)
-			sandbox_abort(r->sandbox, &err);
-	}
+	if (r->tty)
+		terminal_raw();
+	r->execution = sandbox_exec(r->sandbox, &spec, &ops, r, &err);
+	if (!r->execution)
+		sandbox_abort(r->sandbox, &err);
 	for (size_t i = 0; env[i]; i++)
 		mem_free(env[i]);
 	mem_free(env);
+}
+
+static void on_ready(void *ctx)
+{
+	struct run *r = ctx;
+	struct err err;
+	r->ready = true;
+	r->shown.phase = PHASE_RUNNING;
+	if (write_state(r, &err) < 0)
+		sandbox_abort(r->sandbox, &err);
 }
 
 static void on_denied(void *ctx, const struct sandbox_denial *d)
@@ -145,15 +149,13 @@ static bool is_kill_order(const struct signalfd_siginfo *si)
 
 static void forward(struct run *r, int signal_number)
 {
-	if (r->execution) {
+	if (r->execution && r->ready) {
 		sandbox_record_signal(r->sandbox, signal_number, true);
 		execution_signal(r->execution, signal_number);
 		return;
 	}
 	/* Nothing runs yet: the wish is clear. */
-	r->interrupted = true;
-	if (r->sandbox)
-		sandbox_end(r->sandbox, REASON_KILLED);
+	sandbox_end(r->sandbox, REASON_KILLED);
 }
 
 static void on_signal(void *ctx, int fd, int ready)
@@ -239,7 +241,15 @@ static int prepare(struct run *r, struct sandbox_config *config, struct err *err
 		return -1;
 	config->dir = r->dir;
 	fill_state(r);
-	return write_state(r, err) < 0 ? -1 : write_policy(r, err);
+	return 0;
+}
+
+/* While the launcher works; the live entry was there before it. */
+static void write_files(struct run *r)
+{
+	struct err err;
+	if (write_state(r, &err) < 0 || write_policy(r, &err) < 0)
+		sandbox_abort(r->sandbox, &err);
 }
 
 static int execute(struct run *r, struct err *err)
@@ -251,6 +261,8 @@ static int execute(struct run *r, struct err *err)
 		return -1;
 	r->tty = terminal_interactive() && !r->options.no_tty;
 	r->sandbox = sandbox_start(r->loop, &config, &ops, r);
+	ask(r);
+	write_files(r);
 	loop_run(r->loop);
 	return 0;
 }

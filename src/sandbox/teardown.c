@@ -65,8 +65,6 @@ void teardown_begin(struct sandbox *s)
 	s->ending.began_ns = time_monotonic_ns();
 	s->ending.deadline = loop_timer_new(s->loop, on_deadline, s);
 	loop_timer_set(s->ending.deadline, DRAIN_NS, 0);
-	if (s->have_box && s->limits)
-		limit_watch_sample(s->limits);
 	if (s->gate) {
 		gate_link_cut(s->gate);
 		gate_link_finish(s->gate);
@@ -76,6 +74,8 @@ void teardown_begin(struct sandbox *s)
 	if (s->have_box && box_kill(&s->box, KILL_NS, &err) < 0)
 		fail_once(s, &err);
 	s->ending.kill_ns = time_monotonic_ns() - s->ending.began_ns;
+	/* The cgroup keeps its counters until it is removed: a last look, while the gate sums up. */
+	limit_watch_sample(s->limits);
 	s->ending.killed = true;
 	teardown_step(s);
 }

@@ -41,6 +41,13 @@ def requests_seen():
     return seen
 
 
+def hidden_part(case, path):
+    """(bytes that may go up, at most) when the case has a second request behind the first, which nobody may see; else None."""
+    said = b"".join(part for part in case.say if isinstance(part, bytes)).replace(b"%PATH%", path.encode())
+    at = said.find(b"GET " + path.encode() + b"-hidden")
+    return at + len("Connection: close\r\n:8080") if at >= 0 else None
+
+
 class Checker:
     def __init__(self):
         self.flows, self.ends, self.names = read_record()
@@ -76,8 +83,10 @@ class Checker:
     def wrong_outside(self, case, told, path):
         if self.seen[path] != case.reach:
             return f"the servers saw {self.seen[path]} requests, wanted {case.reach}"
-        if self.seen[path + "-hidden"]:
-            return "the servers saw the hidden request"
+        most = hidden_part(case, path)
+        up = self.ends.get(told["flows"][1], {}).get("bytes_up", 0)
+        if self.seen[path + "-hidden"] or (most is not None and up > most):
+            return f"the hidden request was forwarded: {up} bytes went up, {most} may"
         if case.lacks:
             got = [f"{k}: {v}" for k, v in json.loads(told["got"])["headers"]]
             for header in case.lacks:

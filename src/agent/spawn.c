@@ -13,19 +13,11 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/signal.h"
 
 enum { REPORT_FD = 3, STATUS_NOT_STARTED = 127 };
 
 /* ---- in the child ---- */
-
-static void reset_signals(void)
-{
-	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL); /* SIGKILL, SIGSTOP and libc's own refuse: they are at their default */
-	sigset_t none;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
 
 static int set_stdio(const struct spawn_spec *spec)
 {
@@ -119,7 +111,8 @@ static int become(const struct spawn_spec *spec, int *report)
 		return r;
 	if (chdir(spec->cwd) < 0)
 		return -errno;
-	reset_signals();
+	signal_reset_all();
+	signal_unblock_all();
 	return exec_search(spec->argv, spec->envp);
 }
 

@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/signal.h"
 #include "base/text.h"
 
 #define CHILD_FDS_MAX 64
@@ -79,11 +80,7 @@ static void child_signals(struct plan *plan)
 {
 	/* Caught signals become default by exec, ignored ones would stay ignored. All are blocked now, so no handler of ours
 	 * runs here. */
-	struct sigaction sa = { .sa_handler = SIG_DFL };
-	for (int s = 1; s < NSIG; s++)
-		if (s != SIGKILL && s != SIGSTOP)
-			/* the C library keeps two for itself and says EINVAL: it leaves them default */
-			sigaction(s, &sa, NULL);
+	signal_reset_all();
 	if (plan->spec->death_signal && prctl(PR_SET_PDEATHSIG, plan->spec->death_signal) < 0)
 		child_fail(plan, STAGE_SIGNALS, errno);
 	/* The parent may have died before the line above: then no signal will ever come. 0 is a parent outside of our pid

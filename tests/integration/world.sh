@@ -28,7 +28,8 @@ servers_through=(nsenter -t "$far" -n --)
 ip route add default via 11.1.1.2; ip -6 route add default via 2a00:1:1::2
 mapfile -t world_names < <(/usr/bin/python3 -B "$egress/world.py")
 start_servers --internet "$resolver" "${world_names[@]}"
-/usr/bin/python3 -B "$egress/watch.py" "$work/packets" >"$work/watch" &
+mkdir -p "$work/empty"
+/usr/bin/python3 -B "$egress/watch.py" "$work/packets" "$work/empty" >"$work/watch" &
 watcher=$!
 server_pids+=("$watcher")
 until grep -q READY "$work/watch"; do sleep 0.05; done

@@ -72,12 +72,12 @@ def receive_exactly(s, n):
     return data
 
 
-def ask(via, packet):
+def ask(via, packet, wait=WAIT):
     """The reply, or Ended("silence")."""
     family, server = (socket.AF_INET6, "::1") if via == "dns6" else (socket.AF_INET, "127.0.0.1")
     with socket.socket(family, socket.SOCK_STREAM if via == "dnstcp" else socket.SOCK_DGRAM) as s:
         try:
-            s.settimeout(0.5 if via != "dnstcp" else WAIT)
+            s.settimeout(wait)
             s.connect((server, 53))
             if via != "dnstcp":
                 s.send(packet)
@@ -113,7 +113,7 @@ def read_reply(packet, reply):
 
 def run_dns(case):
     packet = question(case.host, *case.args)
-    return read_reply(packet, ask(case.via, packet))
+    return read_reply(packet, ask(case.via, packet, 0.3 if case.want == "silence" else WAIT))
 
 
 # ---- connections ----
@@ -165,11 +165,11 @@ def say(s, parts, path):
         pass
 
 
-def hear(s, wanted=None):
-    """To the end, or until the first bytes of TLS, or `wanted` bytes."""
+def hear(s, last=None):
+    """To the end, or until the first bytes of TLS, or the bytes `last`."""
     data = b""
     try:
-        while not (wanted is not None and len(data) >= wanted) and not (len(data) > 6 and data[0] == 0x16):
+        while not (last and data.endswith(last)) and not (len(data) > 6 and data[0] == 0x16):
             more = s.recv(65536)
             if not more:
                 break
@@ -227,7 +227,7 @@ def run_tcp(case, path):
                 head += more
             if not head.startswith(b"HTTP/1.1 200 "):
                 return classify(head + hear(s)[0], "end"), head
-        data, end = hear(s, len(case.echo) if case.echo and case.say[-1] != EOF else None)
+        data, end = hear(s, case.echo if case.say[-1] != EOF else None)
         speaker.join()
         if data.startswith(b"HTTP/1.1 200 Connection established\r\n\r\n"):
             data = data.split(b"\r\n\r\n", 1)[1]
@@ -366,13 +366,26 @@ def do_interfaces(case):
     return ",".join(sorted(name for _, name in socket.if_nameindex()))
 
 
-def do_abstract(case):
+def do_unix(case, address):
+    if address[0] == "/" and not os.path.lexists(address):
+        return f"{address} isn't there to be tried"
     with socket.socket(socket.AF_UNIX) as s:
         try:
-            s.connect("\0bulkhead-test-outside")
+            s.connect(address)
             return "connected"
         except OSError:
             return "nowhere"
+
+
+def do_listeners(case):
+    """Ports of loopback that something listens at; names that were looked up have addresses of their own."""
+    ports = set()
+    for kind, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        for line in open("/proc/net/" + kind).readlines()[1:]:
+            address, port = line.split()[1].split(":")
+            if line.split()[3] == state and address in ("0100007F", "00000000", "0" * 32, "0" * 24 + "01000000"):
+                ports.add((kind[:3], int(port, 16)))
+    return " ".join(f"{kind} {port}" for kind, port in sorted(ports))
 
 
 def do_lookup(case):
@@ -477,7 +490,6 @@ def do_release(case, count):
         while s.recv(100):  # its end has passed through the gate, which then gives the connection back
             pass
         s.close()
-    time.sleep(0.2)
     return "open"
 
 

@@ -18,6 +18,7 @@ prepare_host() {
   local name=bulkhead-escape-$$ pipe
   [ -x "$probe" ] || { not_ok "the probe isn't built: $probe"; finish; }
   trap undo_host EXIT
+  trap 'exit 143' TERM INT HUP # the marks below must not outlive a suite that is stopped
   chmod 755 "$work"
   copy=$work/copy; mkdir -p "$copy"
   echo "token-$name" >"$work/secret"
@@ -88,7 +89,7 @@ attempt_group() {
   local group=$1 name verdict detail denials got=0 want before after offset log; shift
   before=$(host_state); offset=$(clock_offset)
   # shellcheck disable=SC2086
-  box_dir=$copy box "$@" -- ./probe "$group" $facts
+  box_dir=$copy box --timeout 60s "$@" -- ./probe "$group" $facts
   after=$(host_state)
   want=$("$probe" list | grep -c "^$group ")
   denials=$("$bulkhead" log "$id" --kind denial)

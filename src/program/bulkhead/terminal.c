@@ -25,8 +25,9 @@ void terminal_raw(void)
 
 void terminal_restore(void)
 {
+	/* Unread input goes too: a terminal's answers to what the box printed last must not reach the shell as typed. */
 	if (is_raw)
-		tcsetattr(STDIN_FILENO, TCSADRAIN, &saved);
+		tcsetattr(STDIN_FILENO, TCSAFLUSH, &saved);
 	is_raw = false;
 }
 

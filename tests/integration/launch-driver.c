@@ -62,14 +62,14 @@ static void on_output(void *ctx, int fd, int ready)
 	d->io = loop_io_remove(d->io);
 }
 
+/* What the box had of the copies: overlay's upper folders, and whole ones. */
 static void print_upper(struct driver *d)
 {
-	char command[128];
-	snprintf(command, sizeof(command), "cd /proc/self/fd/%d/up && find . -printf '%%y %%m %%U %%p\\n' | sort -k4",
-		d->box.upper_fd);
+	char command[160];
 	fflush(stdout);
 	int fd = dup(d->box.upper_fd); /* without close-on-exec */
-	snprintf(command, sizeof(command), "cd /proc/self/fd/%d/up && find . -printf '%%y %%m %%U %%p\\n' | sort -k4", fd);
+	snprintf(command, sizeof(command),
+		"for d in up whole; do cd /proc/self/fd/%d/$d && find . -printf \"%%y %%m %%U $d %%p\\n\" | sort -k4; done", fd);
 	if (system(command) != 0)
 		fprintf(stderr, "launch-driver: can't list the upper folder\n");
 	close(fd);

@@ -129,8 +129,11 @@ static size_t on_output(void *ctx, const uint8_t *data, size_t len)
 			at += n;
 		}
 	}
-	if (!fits)
+	if (!fits) {
+		/* Nobody will ever take the rest, so the end doesn't wait for it. */
+		pump_cut(st->pump, take);
 		limit_hit(s, REASON_LIMIT_OUTPUT, s->spec.limits.output, true);
+	}
 	return pass;
 }
 

@@ -31,6 +31,8 @@ struct pump {
 	bool in_over, out_over, aborted, done_deferred;
 	bool remote_eof;
 	bool cut;              /* it ended by a reset: that must not look like an orderly end to whoever reads at wfd */
+	bool limited;          /* pump_cut: nothing after limit_left more bytes of what the filter is shown */
+	size_t limit_left;
 	bool draining;         /* the end of rfd is after drain_left more bytes, or when it has none */
 	size_t drain_left;
 	bool starved;          /* the stream took nothing: don't read until on_writable */
@@ -216,21 +218,42 @@ static void take_in(struct pump *p, const uint8_t *data, size_t len, size_t pass
 	p->allowed += pass;
 }
 
+/* What is kept is the last: the direction ends behind it, as if the peer had said so. */
+static void drop_behind_limit(struct pump *p, size_t *len, size_t *pass)
+{
+	size_t keep_len = p->limit_left < *len ? p->limit_left : *len;
+	consumed(p, *len - keep_len);
+	*len = keep_len;
+	if (*pass > keep_len)
+		*pass = keep_len;
+	p->cut = p->remote_eof = true;
+}
+
+void pump_cut(struct pump *p, size_t len)
+{
+	p->limited = true;
+	p->limit_left = len;
+}
+
 static void on_data(void *ctx, const uint8_t *data, size_t len)
 {
 	struct pump *p = ctx;
 	p->bytes_in += len;
 	size_t pass;
-	if (p->in_over || p->aborted) {
+	if (p->in_over || p->aborted || p->limited) {
 		consumed(p, len);
 		return;
 	}
 	if (!ask_filter(p, data, len, &pass))
 		return;
+	if (p->limited)
+		drop_behind_limit(p, &len, &pass);
 	if (p->in_over)
 		consumed(p, len); /* a release from inside the filter met a dead descriptor */
 	else
 		take_in(p, data, len, pass);
+	if (p->limited)
+		write_pending(p);
 	update(p);
 }
 
@@ -274,7 +297,7 @@ static void on_reset(void *ctx, uint32_t reason)
 		remember_failure(p, &err);
 	p->out_over = true;
 	/* What had arrived before is still delivered, held bytes included: a sandbox that is killed keeps the output it had written. */
-	p->cut = !p->remote_eof;
+	p->cut = p->cut || !p->remote_eof;
 	p->remote_eof = true;
 	if (!p->in_over && pending_len(p) == 0 && p->cut)
 		p->aborted = true;

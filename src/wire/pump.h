@@ -33,6 +33,9 @@ struct pump *pump_new(struct loop *loop, struct mux *mux, uint32_t stream_id, in
 void pump_free(struct pump *p); /* accepts NULL; closes fds and stream (RESET unless ended); before mux_free */
 /* Lets `len` more of the held bytes through (after a filter returned less). */
 void pump_release(struct pump *p, size_t len);
+/* From inside the filter: of the bytes that it is shown only the first `len` count, and they are the last. The rest and what still
+ * comes is dropped; once these have passed, the direction is over. Whoever reads at wfd isn't told of an orderly end. */
+void pump_cut(struct pump *p, size_t len);
 /* Treats rfd as if it had reached its end: what was read already is still sent, then EOF. */
 void pump_stop_reading(struct pump *p);
 /* Treats wfd as if nobody read there any more: what was meant for it is dropped, and what still comes. Without on_input_end. */

@@ -32,7 +32,8 @@ struct joint {
 	struct err err;
 	size_t pass;         /* what the filter lets through; SIZE_MAX: all */
 	size_t shown;
-	bool free_in_filter, release_in_filter;
+	bool free_in_filter, release_in_filter, cut_in_filter;
+	size_t cut_at;
 };
 static struct joint near, far; /* near: the box's end, far: the host's */
 static int far_rfd, far_wfd;
@@ -60,6 +61,8 @@ static size_t filter(void *ctx, const uint8_t *data, size_t len)
 		j->pump = NULL;
 		return len;
 	}
+	if (j->cut_in_filter)
+		pump_cut(j->pump, j->cut_at);
 	if (j->release_in_filter)
 		pump_release(j->pump, SIZE_MAX);
 	return j->pass < len ? j->pass : len;
@@ -558,6 +561,47 @@ static void held_bytes_hold_back_the_peer(void **state)
 	close(out[0]);
 }
 
+static void what_lies_behind_a_cut_is_not_waited_for(void **state)
+{
+	int in[2], out[2];
+	make_pipe(in);
+	make_pipe(out);
+	far_ops = &filtered;
+	far.pass = 0;
+	join(in[0], -1, -1, out[1]);
+	put(in[1], "ab");
+	settle();
+	far.cut_in_filter = true;
+	far.cut_at = 3;
+	put(in[1], "cdefg");
+	settle();
+	put(in[1], "never shown");
+	settle();
+	assert_int_equal(far.shown, 7);
+	assert_int_equal(far.done, 0);
+	pump_release(far.pump, 5);
+	expect(out[0], "abcde");
+	expect_end(out[0]);
+	assert_int_equal(far.done, 1);
+	close(in[1]);
+	close(out[0]);
+}
+
+static void a_cut_at_nothing_ends_the_direction(void **state)
+{
+	int in[2], out[2];
+	make_pipe(in);
+	make_pipe(out);
+	far_ops = &filtered;
+	far.cut_in_filter = true;
+	join(in[0], -1, -1, out[1]);
+	put(in[1], "abc");
+	expect_end(out[0]);
+	assert_int_equal(far.done, 1);
+	close(in[1]);
+	close(out[0]);
+}
+
 static void many_streams_share_the_pipe_fairly(void **state)
 {
 	/* One stream that floods must not keep another from being heard. */
@@ -651,7 +695,8 @@ int main(void)
 		T(draining_takes_what_is_there_and_no_more), T(draining_an_empty_pipe_ends_at_once), T(a_terminal_ends_with_its_last_user),
 		T(a_reset_before_the_end_is_an_error), T(the_end_of_the_pipe_is_an_error),
 		T(what_arrived_whole_is_written_after_the_pipe_ended), T(filter_holds_and_releases), T(filter_may_release_or_free),
-		T(held_bytes_hold_back_the_peer), T(many_streams_share_the_pipe_fairly), T(failure_leaves_the_descriptors_to_the_caller),
+		T(held_bytes_hold_back_the_peer), T(what_lies_behind_a_cut_is_not_waited_for),
+		T(a_cut_at_nothing_ends_the_direction), T(many_streams_share_the_pipe_fairly), T(failure_leaves_the_descriptors_to_the_caller),
 		T(a_shared_socket_stays_blocking_for_others), T(files_can_be_pumped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,9 @@ static int parser_error(const struct reader *r, struct err *err)
 	at = at_mark(r, p->problem_mark);
 	if (p->problem_mark.index < r->len && r->text[p->problem_mark.index] == '\t')
 		return node_error(&at, err, ERR_INVALID, "a tab can't indent YAML; use spaces");
+	/* `host: *.example.com`, the most likely one: YAML takes it for an alias with a name that begins with a dot. */
+	if (p->problem_mark.index > 0 && p->problem_mark.index < r->len && r->text[p->problem_mark.index - 1] == '*')
+		return node_error(&at, err, ERR_INVALID, "a value that begins with * needs quotes in YAML, as in \"*.example.com\"");
 	return node_error(&at, err, ERR_INVALID, "not valid YAML: %s%s%s", problem, p->context ? " " : "",
 		p->context ? p->context : "");
 }

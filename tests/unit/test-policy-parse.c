@@ -78,6 +78,8 @@ static const struct mistake mistakes[] = {
 	{ "just text\n", ERR_INVALID, "1:1: ", "must be a map" },
 	{ H "limits:\n\t- x\n", ERR_INVALID, "5:1: ", "a tab can't indent" },
 	{ H "limits: {\n", ERR_INVALID, "5:1: ", "not valid YAML" },
+	{ H "network:\n  - { host: *.example.com }\n", ERR_INVALID, "5:14: ", "needs quotes" },
+	{ H "network:\n  - host: *.example.com\n", ERR_INVALID, "5:12: ", "needs quotes" },
 	{ H "name: again\n", ERR_INVALID, "4:1: ", "`name` is already given in line 2" },
 	{ H "limits: { memory: 1GiB, memory: 2GiB }\n", ERR_INVALID, "4:25: ", "already given in line 4" },
 	{ H "--- \nversion: 1\n", ERR_INVALID, "4:1: ", "a second document" },

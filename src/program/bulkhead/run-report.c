@@ -96,9 +96,23 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-static void print_line(const struct sandbox_result *s, int status)
+/* The first is named: who sees the program inside fail learns the reason here. All are in --json and on the record. */
+static int write_denials(const struct run_report *r, char *out, size_t out_len)
 {
-	char time_text[TEXT_SIZE_MAX], line[512];
+	char host[300], port[8] = "";
+	if (r->n_denials == 0)
+		return 0;
+	uint64_t more = r->n_denials - 1 + r->denials_beyond;
+	text_escape(r->denials[0].host, strlen(r->denials[0].host), host, sizeof(host));
+	if (r->denials[0].port)
+		snprintf(port, sizeof(port), ":%u", r->denials[0].port);
+	return more ? snprintf(out, out_len, " (%s%s %s, and %llu more)", host, port, reason_name(r->denials[0].reason), (unsigned long long)more)
+		    : snprintf(out, out_len, " (%s%s %s)", host, port, reason_name(r->denials[0].reason));
+}
+
+static void print_line(const struct run_report *r, const struct sandbox_result *s, int status)
+{
+	char time_text[TEXT_SIZE_MAX], line[1024];
 	uint64_t files = s->files_added + s->files_modified + s->files_deleted;
 	int n = snprintf(line, sizeof(line), "bulkhead: %s %s %s, exit %d, %llu file%s changed", s->id, isolation_level_name(s->level),
 		text_format_duration(s->total_ns, time_text), status, (unsigned long long)files, plural(files));
@@ -106,6 +120,7 @@ static void print_line(const struct sandbox_result *s, int status)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, " (%llu flagged)", (unsigned long long)s->files_flagged);
 	n += snprintf(line + n, sizeof(line) - (size_t)n, ", egress %llu allowed %llu denied", (unsigned long long)s->egress_allowed,
 		(unsigned long long)s->egress_denied);
+	n += write_denials(r, line + n, sizeof(line) - (size_t)n);
 	if (s->syscalls_denied)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, ", %llu system call%s refused", (unsigned long long)s->syscalls_denied,
 			plural(s->syscalls_denied));
@@ -184,5 +199,5 @@ void run_report_print(const struct run_report *r, const struct sandbox_result *s
 	if (g->json)
 		print_json(r, s, status);
 	else if (!g->quiet)
-		print_line(s, status);
+		print_line(r, s, status);
 }

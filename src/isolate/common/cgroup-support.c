@@ -112,20 +112,27 @@ void cgroup_support_probe(struct cgroup_support *ret)
 	ret->pids = ret->pids && try_limits(&pids, ret->why, sizeof(ret->why));
 }
 
-static int refuse(const char *limit, const char *option, const struct cgroup_support *s, struct err *err)
-{
-	return err_set(err, ERR_UNSUPPORTED,
-		"the limit on %s can't be enforced here: %s; or lift it knowingly with `%s unlimited`", limit, s->why, option);
-}
-
+/* All at once: who lifts one knowingly should not learn of the next only then. */
 int cgroup_check_limits(const struct policy_limits *limits, struct err *err)
 {
 	const struct cgroup_support *s = cgroup_support_get();
-	if (limits->cpus_milli != POLICY_UNLIMITED && !s->cpu)
-		return refuse("cpus", "--cpus", s, err);
-	if (limits->memory != POLICY_UNLIMITED && !s->memory)
-		return refuse("memory", "--memory", s, err);
-	if (limits->processes != POLICY_UNLIMITED && !s->pids && !s->pids_rlimit)
-		return refuse("processes", "--pids", s, err);
-	return 0;
+	const struct { const char *name, *option; bool missing; } checks[] = {
+		{ "cpus", "--cpus", limits->cpus_milli != POLICY_UNLIMITED && !s->cpu },
+		{ "memory", "--memory", limits->memory != POLICY_UNLIMITED && !s->memory },
+		{ "processes", "--pids", limits->processes != POLICY_UNLIMITED && !s->pids && !s->pids_rlimit },
+	};
+	char names[64] = "", options[96] = "";
+	unsigned n = 0;
+	for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+		if (!checks[i].missing)
+			continue;
+		size_t at = strlen(names), options_at = strlen(options);
+		snprintf(names + at, sizeof(names) - at, "%s%s", n ? " and " : "", checks[i].name);
+		snprintf(options + options_at, sizeof(options) - options_at, "%s%s unlimited", n ? " " : "", checks[i].option);
+		n++;
+	}
+	if (n == 0)
+		return 0;
+	return err_set(err, ERR_UNSUPPORTED, "the limit%s on %s can't be enforced here: %s; or lift %s knowingly with `%s`", n > 1 ? "s" : "", names,
+		s->why, n > 1 ? "them" : "it", options);
 }

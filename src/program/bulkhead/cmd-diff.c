@@ -406,7 +406,7 @@ static int run_discard(struct globals *g, int argc, char **argv)
 		status = command_print_json(c.cmd, json_pack("{s:s, s:I}", "id", call_id(&c), "discarded", (json_int_t)n));
 	} else {
 		if (!g->quiet)
-			printf("discarded: %zu changes\n", n);
+			printf("discarded: %zu change%s\n", n, n == 1 ? "" : "s");
 		status = command_finish(c.cmd, 0);
 	}
 	copies_done(&c.copies);

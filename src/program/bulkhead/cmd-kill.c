@@ -25,6 +25,7 @@ struct target {
 	char id[SANDBOX_ID_LEN + 1];
 	int pidfd; /* of its supervisor; -1 when that is gone */
 	const char *how;
+	bool nothing_done; /* it had ended before: no duration to tell */
 	uint64_t started_ns, took_ns;
 	struct err err;
 };
@@ -135,6 +136,7 @@ static int end_target(struct kill_run *k, struct target *t)
 {
 	bool was_live = state_is_live(k->state, t->id);
 	t->how = was_live ? "was lost, cleaned up" : "had already ended";
+	t->nothing_done = !was_live && t->pidfd < 0;
 	if (t->pidfd >= 0) {
 		t->how = "ended";
 		if (!wait_gone(t->pidfd, t->started_ns + END_WAIT_NS)) {
@@ -178,6 +180,8 @@ static int print_targets(const struct kill_run *k)
 		json_array_append_new(list, target_json(t));
 		if (t->err.code != ERR_NONE)
 			status = command_fail(&command_kill, &t->err);
+		else if (!k->g->json && !k->g->quiet && t->nothing_done)
+			printf("%s: %s\n", t->id, t->how);
 		else if (!k->g->json && !k->g->quiet)
 			printf("%s: %s (%s)\n", t->id, t->how, text_format_duration(t->took_ns, took));
 	}

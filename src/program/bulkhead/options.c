@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/bulkhead/command.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -163,6 +164,10 @@ int command_finish(const struct command *cmd, int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
+	/* `| head` has seen enough: nobody is there to be told of that. */
+	struct pollfd reader = { .fd = STDOUT_FILENO, .events = POLLOUT };
+	if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR))
+		return EXIT_FAILED;
 	struct err err;
 	err_set(&err, ERR_SYSTEM, "cannot write the answer to standard output: it is closed or its disk is full");
 	return command_fail(cmd, &err);

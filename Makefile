@@ -18,8 +18,10 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) --prefix $(PREFIX) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -rf $(BUILD); exit 1; }
 	@rm -f $(BUILD).log
 
+# The programs alone; the tests are built by `check`. A PREFIX that is given also holds for a build folder of another one.
 build: deps $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@$(if $(filter command environment,$(firstword $(origin PREFIX))),meson configure $(BUILD) -Dprefix=$(PREFIX))
+	@ninja -C $(BUILD) programs
 
 demo: build
 	@tools/install-packages demo

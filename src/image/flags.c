@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -69,7 +70,16 @@ struct components {
 	char **names; /* into storage */
 	char *storage;
 	size_t n;
+	size_t run_later_end; /* behind the last one whose files a git folder runs later; 0: none */
 };
+
+static bool component_is_one_of(const char *name, const char *const *list)
+{
+	for (; *list; list++)
+		if (str_eq(name, *list))
+			return true;
+	return false;
+}
 
 static void components_done(struct components *c)
 {
@@ -80,6 +90,7 @@ static void components_done(struct components *c)
 
 static void split(const char *path, struct components *out)
 {
+	static const char *const run_later[] = { "hooks", "rebase-merge", "rebase-apply", "sequencer", NULL };
 	size_t len = strlen(path), count = len > 0;
 	for (const char *p = path; *p; p++)
 		count += *p == '/';
@@ -93,57 +104,131 @@ static void split(const char *path, struct components *out)
 		name_fold(p, n, folded);
 		out->names[out->n++] = at;
 		at = stpcpy(at, folded) + 1;
+		if (component_is_one_of(folded, run_later))
+			out->run_later_end = out->n;
 		p += n + (p[n] == '/');
 	}
 }
 
-/* The pattern's components match those from `at` on. *ret_end: how many were used. */
-static bool pattern_at(const struct components *c, size_t at, const char *pattern, size_t *ret_end, bool *ret_below)
+/* The pattern's components match those from `at` on. */
+static bool pattern_at(const struct components *c, size_t at, const char *pattern)
 {
 	char part[64];
-	size_t i = at;
-	*ret_below = false;
 	if (*pattern != '*' && *pattern != c->names[at][0])
 		return false; /* most of them: fnmatch(3) is slow */
-	while (*pattern) {
+	for (size_t i = at; *pattern; i++) {
 		size_t n = strcspn(pattern, "/");
 		memcpy(part, pattern, n);
 		part[n] = '\0';
 		if (i >= c->n || fnmatch(part, c->names[i], 0) != 0)
 			return false;
-		i++;
-		*ret_below = pattern[n] == '/' && pattern[n + 1] == '\0';
 		pattern += n + (pattern[n] == '/');
 	}
-	*ret_end = i;
 	return true;
 }
 
-static bool pattern_matches(const struct components *c, bool is_folder, const char *pattern)
+static size_t count_slashes(const char *s)
 {
-	for (size_t at = 0; at < c->n; at++) {
-		size_t end;
-		bool below;
-		if (!pattern_at(c, at, pattern, &end, &below))
-			continue;
-		if (below ? end < c->n || !is_folder : end == c->n && !is_folder)
-			return true;
-	}
-	return false;
+	size_t n = 0;
+	for (; *s; s++)
+		n += *s == '/';
+	return n;
 }
 
-static bool any_pattern(const struct components *c, bool is_folder, const char *const *patterns)
+/* A pattern for files can only match at the end. */
+static bool file_pattern_matches(const struct components *c, bool is_folder, const char *pattern)
+{
+	size_t n = count_slashes(pattern) + 1;
+	return !is_folder && n <= c->n && pattern_at(c, c->n - n, pattern);
+}
+
+static bool is_folder_pattern(const char *pattern)
+{
+	return pattern[strlen(pattern) - 1] == '/';
+}
+
+static bool folder_pattern_matches(const struct components *c, size_t at, bool is_folder, const char *pattern)
+{
+	size_t end = at + count_slashes(pattern);
+	return (end < c->n || (end == c->n && !is_folder)) && pattern_at(c, at, pattern);
+}
+
+/*
+ * The patterns for folders, which can match anywhere, by their first component: a box can make paths of thousands of components,
+ * and thousands of such paths. Sorted once.
+ */
+struct folder_pattern { const char *pattern; unsigned flag; };
+
+static struct {
+	struct folder_pattern *items;
+	size_t n;
+} folder_patterns;
+
+/* As strcmp of the first components, the second one being `len` bytes long. */
+static int compare_first(const char *pattern, const char *name, size_t len)
+{
+	size_t n = strcspn(pattern, "/");
+	int r = memcmp(pattern, name, n < len ? n : len);
+	return r ? r : (n > len) - (n < len);
+}
+
+static int compare_folder_patterns(const void *x, const void *y)
+{
+	const struct folder_pattern *a = x, *b = y;
+	return compare_first(a->pattern, b->pattern, strcspn(b->pattern, "/"));
+}
+
+static void index_folder_patterns(void)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < n_flag_rules; i++)
+		for (const char *const *p = flag_rules[i].patterns; *p; p++)
+			n += is_folder_pattern(*p);
+	folder_patterns.items = mem_alloc_array(n, sizeof(*folder_patterns.items));
+	for (size_t i = 0; i < n_flag_rules; i++)
+		for (const char *const *p = flag_rules[i].patterns; *p; p++)
+			if (is_folder_pattern(*p))
+				folder_patterns.items[folder_patterns.n++] =
+					(struct folder_pattern){ *p, (unsigned)flag_rules[i].flag };
+	qsort(folder_patterns.items, n, sizeof(*folder_patterns.items), compare_folder_patterns);
+}
+
+/* The first pattern that begins with this component, or the number of all. */
+static size_t first_folder_pattern(const char *name, size_t len)
+{
+	size_t low = 0, high = folder_patterns.n;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (compare_first(folder_patterns.items[middle].pattern, name, len) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static unsigned flags_of_folders(const struct components *c, bool is_folder)
+{
+	unsigned flags = 0;
+	if (!folder_patterns.items)
+		index_folder_patterns();
+	for (size_t at = 0; at < c->n; at++) {
+		size_t len = strlen(c->names[at]);
+		for (size_t i = first_folder_pattern(c->names[at], len); i < folder_patterns.n; i++) {
+			const struct folder_pattern *p = &folder_patterns.items[i];
+			if (compare_first(p->pattern, c->names[at], len) != 0)
+				break;
+			if (!(flags & p->flag) && folder_pattern_matches(c, at, is_folder, p->pattern))
+				flags |= p->flag;
+		}
+	}
+	return flags;
+}
+
+static bool any_file_pattern(const struct components *c, bool is_folder, const char *const *patterns)
 {
 	for (; *patterns; patterns++)
-		if (pattern_matches(c, is_folder, *patterns))
-			return true;
-	return false;
-}
-
-static bool component_is_one_of(const char *name, const char *const *list)
-{
-	for (; *list; list++)
-		if (str_eq(name, *list))
+		if (!is_folder_pattern(*patterns) && file_pattern_matches(c, is_folder, *patterns))
 			return true;
 	return false;
 }
@@ -152,17 +237,15 @@ static bool component_is_one_of(const char *name, const char *const *list)
 static unsigned flags_in_git_dir(const struct components *c, size_t at, bool is_folder)
 {
 	static const char *const ordinary[] = { "objects", "refs", "logs", "index", "lfs", NULL };
-	static const char *const run_later[] = { "hooks", "rebase-merge", "rebase-apply", "sequencer", NULL };
 	static const char *const config[] = { "commondir", "gitdir", "remotes", "branches", NULL };
 	if (at >= c->n || is_folder)
 		return 0;
 	const char *first = c->names[at], *last = c->names[c->n - 1];
 	if (component_is_one_of(first, ordinary))
 		return 0;
-	/* Submodules' and worktrees' own git folders lie below, at any depth: look at every component. */
-	for (size_t i = at; i < c->n; i++)
-		if (component_is_one_of(c->names[i], run_later))
-			return CHANGE_FLAG_GIT_HOOK;
+	/* Submodules' and worktrees' own git folders lie below, at any depth: every component counts. */
+	if (c->run_later_end > at)
+		return CHANGE_FLAG_GIT_HOOK;
 	bool info = c->n >= at + 2 && str_eq(c->names[c->n - 2], "info") && str_eq(last, "attributes");
 	if (info || strncmp(last, "config", 6) == 0 || component_is_one_of(last, config) || component_is_one_of(first, config))
 		return CHANGE_FLAG_GIT_CONFIG;
@@ -190,17 +273,17 @@ static bool in_list(const char *path, char *const *list, size_t n, bool below)
 	return false;
 }
 
-static unsigned flags_of_facts(const char *path, bool is_folder, const struct facts *facts)
+static unsigned flags_of_facts(const char *path, const struct components *c, bool is_folder, const struct facts *facts)
 {
 	unsigned flags = 0;
 	if (is_folder || !facts)
 		return 0;
+	if (facts->too_many)
+		return CHANGE_FLAG_GIT_HOOK;
 	for (size_t i = 0; i < facts->n_git_dirs; i++) {
-		if (!path_is_below(path, facts->git_dirs[i]))
-			continue;
-		cleanup_components struct components inner = { 0 };
-		split(path + strlen(facts->git_dirs[i]) + (*facts->git_dirs[i] ? 1 : 0), &inner);
-		flags |= flags_in_git_dir(&inner, 0, is_folder);
+		const char *dir = facts->git_dirs[i];
+		if (path_is_below(path, dir))
+			flags |= flags_in_git_dir(c, *dir ? count_slashes(dir) + 1 : 0, is_folder);
 	}
 	if (in_list(path, facts->hook_dirs, facts->n_hook_dirs, true))
 		flags |= CHANGE_FLAG_GIT_HOOK;
@@ -213,9 +296,10 @@ unsigned flags_of_path(const char *path, bool is_folder, const struct facts *fac
 {
 	cleanup_components struct components c = { 0 };
 	split(path, &c);
-	unsigned flags = flags_of_dot_git(&c, is_folder) | flags_of_facts(path, is_folder, facts);
+	unsigned flags = flags_of_dot_git(&c, is_folder) | flags_of_facts(path, &c, is_folder, facts);
+	flags |= flags_of_folders(&c, is_folder);
 	for (size_t i = 0; i < n_flag_rules; i++)
-		if (any_pattern(&c, is_folder, flag_rules[i].patterns))
+		if (!(flags & flag_rules[i].flag) && any_file_pattern(&c, is_folder, flag_rules[i].patterns))
 			flags |= flag_rules[i].flag;
 	return flags;
 }

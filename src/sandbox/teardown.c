@@ -103,8 +103,9 @@ static int collect_mount(struct sandbox *s, size_t mount, size_t copy_number, st
 	cleanup_fd int upper_fd = open_box_side(s, mount, &whole);
 	if (upper_fd < 0)
 		return err_sys(err, -upper_fd, "cannot open the changes of %s", s->spec.mounts[mount].target);
-	int (*compare)(int, int, uint64_t, size_t, struct changes *, struct err *) = whole ? changes_collect_whole : changes_collect;
-	if (compare(upper_fd, s->box.lower_fd[copy_number], s->result.started_ns, CHANGES_MAX, &c, err) < 0)
+	int (*compare)(int, int, const char *, uint64_t, size_t, struct changes *, struct err *) =
+		whole ? changes_collect_whole : changes_collect;
+	if (compare(upper_fd, s->box.lower_fd[copy_number], s->mounts[mount].source, s->result.started_ns, CHANGES_MAX, &c, err) < 0)
 		return -1;
 	int r = 0;
 	if (c.n > 0) {

@@ -486,7 +486,7 @@ struct changes collected(const char *upper, const char *lower, uint64_t started_
 	struct err err = ERR_INIT;
 	tree_folder("state");
 	int up = tree_fd(upper), low = tree_fd(lower), state = tree_fd("state");
-	if (changes_collect(up, low, started_ns, 100000, &c, &err) < 0 || changes_save(&c, up, state, "changes", &err) < 0 ||
+	if (changes_collect(up, low, NULL, started_ns, 100000, &c, &err) < 0 || changes_save(&c, up, state, "changes", &err) < 0 ||
 		changes_load(state, "changes", &loaded, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		abort();

@@ -306,9 +306,9 @@ static void test_too_many_are_refused_whole(void **state)
 		tree_write(path, "x");
 	}
 	int up = tree_fd("upper"), low = tree_fd("lower");
-	assert_int_equal(changes_collect(up, low, now_ns(), 19, &c, &err), -1);
+	assert_int_equal(changes_collect(up, low, NULL, now_ns(), 19, &c, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);
-	assert_int_equal(changes_collect(up, low, now_ns(), 20, &c, &err), 0);
+	assert_int_equal(changes_collect(up, low, NULL, now_ns(), 20, &c, &err), 0);
 	assert_int_equal(c.n, 20);
 	changes_done(&c);
 	close(up);
@@ -332,7 +332,7 @@ static void test_whole_copy(void **state)
 	tree_write("upper/sub/same", "x\n");
 	tree_write("upper/sub/added", "added\n");
 	int up = tree_fd("upper"), low = tree_fd("lower");
-	assert_int_equal(changes_collect_whole(up, low, now_ns(), 100, &c, &err), 0);
+	assert_int_equal(changes_collect_whole(up, low, NULL, now_ns(), 100, &c, &err), 0);
 	assert_int_equal(change_at(&c, "edited")->kind, CHANGE_MODIFIED);
 	assert_int_equal(change_at(&c, "gone")->kind, CHANGE_DELETED);
 	assert_int_equal(change_at(&c, "sub/gone")->kind, CHANGE_DELETED);
@@ -371,7 +371,7 @@ static void test_failed_save_leaves_nothing(void **state)
 	tree_write("upper/a", "x\n");
 	tree_folder("state");
 	int up = tree_fd("upper"), low = tree_fd("lower"), to = tree_fd("state");
-	assert_int_equal(changes_collect(up, low, now_ns(), 100, &c, &err), 0);
+	assert_int_equal(changes_collect(up, low, NULL, now_ns(), 100, &c, &err), 0);
 	assert_int_equal(unlink("upper/a"), 0);
 	assert_int_equal(changes_save(&c, up, to, "changes", &err), -1);
 	assert_false(tree_exists("state/changes"));

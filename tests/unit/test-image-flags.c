@@ -5,9 +5,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "image/flag-rules.h"
 #include "image/flags.h"
 
 struct path_case { const char *path; unsigned flags; };
@@ -253,6 +255,55 @@ static void test_configuration_names_more_hooks(void **state)
 	facts_done(&f);
 }
 
+static void test_more_than_is_kept_is_held(void **state)
+{
+	struct facts f = { 0 };
+	char line[64];
+	for (unsigned i = 0; i < 5000; i++)
+		facts_read_config(&f, line, (size_t)snprintf(line, sizeof(line), "[core] hooksPath = x%u\n", i), "", ".git");
+	static const char last[] = "[core] hooksPath = last\n";
+	facts_read_config(&f, last, sizeof(last) - 1, "", ".git");
+	assert_true(f.too_many);
+	assert_int_equal(flags_of_path("last/pre-push", false, &f) & CHANGE_FLAG_GIT_HOOK, CHANGE_FLAG_GIT_HOOK);
+	facts_done(&f);
+	assert_false(f.too_many);
+}
+
+/* The box writes the rest of the configuration; files of the host are not read for it. */
+static void test_only_the_original_is_followed(void **state)
+{
+	static const char config[] = "[core] hooksPath = /srv/tree/hk\n[include] path = /srv/tree/more\n[core] attributesFile = ~/a\n";
+	struct facts f = { .source = "/srv/tree" };
+	facts_read_config(&f, config, sizeof(config) - 1, "", ".git");
+	assert_int_equal(f.n_hook_dirs + f.n_config_files, 0);
+	f.following = true;
+	facts_read_config(&f, config, sizeof(config) - 1, "", ".git");
+	assert_int_equal(f.n_hook_dirs, 1);
+	assert_string_equal(f.hook_dirs[0], "hk");
+	assert_int_equal(f.n_config_files, 1);
+	assert_string_equal(f.config_files[0], "more");
+	facts_done(&f);
+}
+
+/* Every folder pattern of the table is found through its index, at any depth. */
+static void test_every_pattern_for_folders_counts(void **state)
+{
+	for (size_t i = 0; i < n_flag_rules; i++)
+		for (const char *const *p = flag_rules[i].patterns; *p; p++) {
+			char path[200];
+			if ((*p)[strlen(*p) - 1] != '/')
+				continue;
+			assert_null(strpbrk(*p, "*?["));
+			snprintf(path, sizeof(path), "a/b/%sc/d", *p);
+			if (!(flags_of_path(path, false, NULL) & flag_rules[i].flag))
+				fail_msg("%s", path);
+			snprintf(path, sizeof(path), "a/%s", *p);
+			path[strlen(path) - 1] = '\0';
+			if (!(flags_of_path(path, false, NULL) & flag_rules[i].flag))
+				fail_msg("%s", path);
+		}
+}
+
 static void test_bare_repositories(void **state)
 {
 	char dir[] = "srv/repo";
@@ -275,6 +326,9 @@ int main(void)
 		cmocka_unit_test(test_modes_and_kinds),
 		cmocka_unit_test(test_deletions_and_renames_of_guards),
 		cmocka_unit_test(test_configuration_names_more_hooks),
+		cmocka_unit_test(test_more_than_is_kept_is_held),
+		cmocka_unit_test(test_only_the_original_is_followed),
+		cmocka_unit_test(test_every_pattern_for_folders_counts),
 		cmocka_unit_test(test_bare_repositories),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,8 @@ bench: deps-bench build
 	@tests/bench/run $(BUILD)
 
 # Each harness for FUZZ_SECONDS.
-fuzz: deps-test
+fuzz: deps
+	@tools/install-packages fuzz
 	@tests/fuzz/run
 
 install: build

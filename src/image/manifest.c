@@ -234,9 +234,9 @@ static bool item_consistent(const struct change *one)
 
 static bool item_decode(const json_t *v, struct change *one)
 {
-	bool texts =
-		get_text(v, "path", &one->path) & get_text(v, "from", &one->from) & get_text(v, "target", &one->link_after);
-	return texts && one->path && manifest_path_valid(one->path) && (!one->from || manifest_path_valid(one->from)) &&
+	/* Each is set, whatever the others are. */
+	bool path = get_text(v, "path", &one->path), from = get_text(v, "from", &one->from), target = get_text(v, "target", &one->link_after);
+	return path && from && target && one->path && manifest_path_valid(one->path) && (!one->from || manifest_path_valid(one->from)) &&
 	       item_decode_numbers(v, one) && item_consistent(one);
 }
 

@@ -1,6 +1,12 @@
 # bash completion for bulkhead                             -*- shell-script -*-
 _bulkhead_ids() { bulkhead ls --all --json 2>/dev/null | sed -nE 's/.*"id": *"([a-z0-9]+)".*/\1/p'; }
 
+# Keys are sorted: a sandbox's phase comes after its id.
+_bulkhead_running() {
+  bulkhead ls --all --json 2>/dev/null | sed -nE 's/.*"(id|phase)": *"([a-z0-9]+)".*/\1 \2/p' |
+    while read -r key value; do case $key:$value in id:*) id=$value ;; phase:ended) ;; *) echo "$id" ;; esac; done
+}
+
 _bulkhead() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd= i
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -10,12 +16,16 @@ _bulkhead() {
       *) cmd=${COMP_WORDS[i]}; break ;;
     esac
   done
+  if [ "$prev" = --state ]; then
+    COMPREPLY=($(compgen -d -- "$cur"))
+    return
+  fi
   if [ -z "$cmd" ]; then
     COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy doctor gc version help --state --json --quiet --help --version" -- "$cur"))
     return
   fi
   case $prev in
-    --policy|--state|--dir|-p) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    --policy|--dir|-p) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --isolation) COMPREPLY=($(compgen -W "auto container gvisor microvm" -- "$cur")); return ;;
     --dir-mode) COMPREPLY=($(compgen -W "copy ro rw none" -- "$cur")); return ;;
     --template) COMPREPLY=($(compgen -W "host" -- "$cur")); return ;;
@@ -42,8 +52,12 @@ _bulkhead() {
     discard) COMPREPLY=($(compgen -W "$(_bulkhead_ids) --json --help" -- "$cur")) ;;
     ls) COMPREPLY=($(compgen -W "--all --json --help" -- "$cur")) ;;
     log) COMPREPLY=($(compgen -W "$(_bulkhead_ids) --json --output --kind --help" -- "$cur")) ;;
-    kill) COMPREPLY=($(compgen -W "$(_bulkhead_ids) --all --json --help" -- "$cur")) ;;
-    audit) COMPREPLY=($(compgen -W "verify $(_bulkhead_ids) --json --help" -- "$cur")) ;;
+    kill) COMPREPLY=($(compgen -W "$(_bulkhead_running) --all --json --help" -- "$cur")) ;;
+    audit)
+      case " ${COMP_WORDS[*]:0:COMP_CWORD} " in
+        *" verify "*) COMPREPLY=($(compgen -f -W "$(_bulkhead_ids) --json --help" -- "$cur")) ;;
+        *) COMPREPLY=($(compgen -W "verify --json --help" -- "$cur")) ;;
+      esac ;;
     policy)
       case " ${COMP_WORDS[*]:0:COMP_CWORD} " in
         *" check "*|*" explain "*) COMPREPLY=($(compgen -f -W "--policy --json --help" -- "$cur")) ;;

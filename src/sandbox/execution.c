@@ -148,9 +148,13 @@ static void stream_over(struct execution_stream *st)
 		execution_maybe_done(st->execution);
 }
 
+/* A reader that left is its own affair, as with any command; a full disk is not. */
 static void on_output_done(void *ctx, const struct err *err)
 {
-	stream_over(ctx);
+	struct execution_stream *st = ctx;
+	if (err && err->sys && err->sys != EPIPE && !st->execution->result.write_error)
+		st->execution->result.write_error = err->sys;
+	stream_over(st);
 }
 
 static void on_input_done(void *ctx, const struct err *err)

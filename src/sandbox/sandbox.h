@@ -100,6 +100,7 @@ struct execution_result {
 	int exec_error;                   /* errno when not started */
 	int wait_status;                  /* when started and ended by itself */
 	bool lost;                        /* the sandbox ended before the command did */
+	int write_error;                  /* errno when some of its output could not be written to the caller; a closed pipe is none */
 	uint64_t duration_ns, output_bytes;
 };
 

@@ -60,7 +60,8 @@ int run_report_status(const struct run_report *r, const struct sandbox_result *s
 		return STATUS_LIMIT;
 	if (s->failed || !r->executed || r->exec.lost)
 		return EXIT_FAILED;
-	return killed_for_memory(r, s) ? STATUS_LIMIT : status_of_exec(&r->exec);
+	int status = killed_for_memory(r, s) ? STATUS_LIMIT : status_of_exec(&r->exec);
+	return status == 0 && r->exec.write_error ? EXIT_FAILED : status;
 }
 
 static void print_reason(enum reason reason)
@@ -89,6 +90,12 @@ static void print_not_started(const struct run_report *r, char *const *argv)
 	else
 		err_sys(&err, r->exec.exec_error, "cannot execute \"%s\" in the sandbox", name);
 	err_print("bulkhead run", &err);
+}
+
+static int output_lost(const struct run_report *r, const struct sandbox_result *s, struct err *err)
+{
+	err_sys(err, r->exec.write_error, "not all of the command's output could be written");
+	return err_set(err, ERR_SYSTEM, "%s; `bulkhead log %s --output` has what was recorded", err->text, s->id);
 }
 
 static const char *plural(uint64_t n)
@@ -177,8 +184,11 @@ static void print_json(const struct run_report *r, const struct sandbox_result *
 		"bytes_up", (json_int_t)s->egress_bytes_up, "bytes_down", (json_int_t)s->egress_bytes_down));
 	json_object_set_new(o, "usage", json_pack("{s:I,s:I,s:I,s:I}", "cpu_ns", (json_int_t)s->cpu_ns, "memory_peak", (json_int_t)s->memory_peak,
 		"output_bytes", (json_int_t)r->exec.output_bytes, "syscalls_denied", (json_int_t)s->syscalls_denied));
-	if (s->failed)
-		json_object_set_new(o, "error", error_json(&s->err));
+	struct err lost;
+	if (r->exec.write_error)
+		output_lost(r, s, &lost);
+	if (s->failed || r->exec.write_error)
+		json_object_set_new(o, "error", error_json(s->failed ? &s->err : &lost));
 	print_last_line(o);
 }
 
@@ -196,6 +206,11 @@ void run_report_print(const struct run_report *r, const struct sandbox_result *s
 		err_print("bulkhead run", &s->err);
 	else if (r->executed && !r->exec.started && !r->exec.lost)
 		print_not_started(r, argv);
+	if (r->exec.write_error) {
+		struct err err;
+		output_lost(r, s, &err);
+		err_print("bulkhead run", &err);
+	}
 	if (g->json)
 		print_json(r, s, status);
 	else if (!g->quiet)

@@ -66,7 +66,7 @@ static int take_lock(struct sandbox_dir *d, struct err *err)
 	if (fcntl(d->lock_fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
 	return errno == EAGAIN || errno == EACCES
-		       ? err_set(err, ERR_CONFLICT, "sandbox %s is still in use by another process", d->id)
+		       ? err_set(err, ERR_CONFLICT, "sandbox %s is in use: it still runs, or another command works on it; try again when that has ended", d->id)
 		       : err_sys(err, errno, "cannot lock sandbox %s", d->id);
 }
 

@@ -20,14 +20,25 @@ static void copy_name(size_t i, char out[32])
 }
 
 /* A run that changed nothing saved nothing: that is an answer, not a failure. */
-static bool ended_unchanged(struct copies *c)
+static bool ended_unchanged(const struct sandbox_state *st)
 {
+	return st->phase == PHASE_ENDED && st->files_changed == 0;
+}
+
+/* Nothing is saved here: fine, or why it isn't. */
+static int explain_none(const struct copies *c, const struct err *missing, struct err *err)
+{
+	const char *id = sandbox_dir_id(c->dir);
 	struct sandbox_state st;
 	if (sandbox_state_read(c->dir, &st, NULL) < 0)
-		return false;
-	bool unchanged = st.phase == PHASE_ENDED && st.files_changed == 0;
+		return err_set(err, missing->code, "sandbox %s: %s", id, missing->text);
+	int r = 0;
+	if (st.phase < PHASE_ENDED)
+		r = err_set(err, ERR_CONFLICT, "sandbox %s still runs: its changes are saved when it ends; `bulkhead kill %s` ends it now", id, id);
+	else if (!ended_unchanged(&st))
+		r = err_set(err, missing->code, "sandbox %s: %s", id, missing->text);
 	sandbox_state_done(&st);
-	return unchanged;
+	return r;
 }
 
 static int load_all(struct copies *c, struct err *err)
@@ -49,9 +60,7 @@ static int load_all(struct copies *c, struct err *err)
 			missing = why;
 		}
 	}
-	if (c->n > 0 || ended_unchanged(c))
-		return 0;
-	return err_set(err, missing.code, "sandbox %s: %s", sandbox_dir_id(c->dir), missing.text);
+	return c->n > 0 ? 0 : explain_none(c, &missing, err);
 }
 
 int copies_open(struct copies *c, const struct globals *g, const char *id, bool lock, struct err *err)

@@ -110,12 +110,23 @@ static void put_ask_address(struct buf *b, const struct policy *p, const struct 
 		put_new_rule(b, p, text, port, floor.reason != REASON_NONE);
 }
 
+static const char *limit_of(enum reason budget)
+{
+	if (budget == REASON_BUDGET_CONNECTIONS)
+		return "connections";
+	if (budget == REASON_BUDGET_REQUESTS)
+		return "egress_requests";
+	return budget == REASON_BUDGET_BYTES ? "egress_bytes" : NULL;
+}
+
 static void put_ask(struct buf *b, const struct policy *p, const struct verdict *v, const char *host, uint16_t port)
 {
 	uint16_t wanted = port ? port : 443;
 	struct hostname name;
 	struct ip ip;
-	if (v->reason == REASON_PORT_NOT_ALLOWED && v->rule >= 0)
+	if (limit_of(v->reason))
+		buf_printf(b, "to ask for it: raise `%s` under `limits` in the policy.\n", limit_of(v->reason));
+	else if (v->reason == REASON_PORT_NOT_ALLOWED && v->rule >= 0)
 		buf_printf(b, "to ask for it: add %u to the `ports` of that rule, or start with --allow.\n", wanted);
 	else if (ip_parse(host, strlen(host), &ip) == 0)
 		put_ask_address(b, p, &ip, wanted);

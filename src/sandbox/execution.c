@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+#define START_WITHIN_NS (60 * NS_PER_S)
+
 static void execution_maybe_done(struct execution *e);
 
 static void execution_unlink(struct execution *e)
@@ -274,6 +276,7 @@ struct execution *sandbox_exec(struct sandbox *s, const struct execution_spec *s
 	struct execution *e = mem_alloc(sizeof(*e));
 	e->sandbox = s;
 	e->id = ++s->next_execution;
+	e->asked_ns = time_monotonic_ns();
 	e->ops = *ops;
 	e->ctx = ctx;
 	e->request.tty = spec->tty;
@@ -295,6 +298,19 @@ struct execution *sandbox_exec(struct sandbox *s, const struct execution_spec *s
 	e->acks_pending++;
 	events_exec_start(e, spec, on_start_recorded);
 	return e;
+}
+
+void executions_check_started(struct sandbox *s)
+{
+	struct err err;
+	for (struct execution *e = s->executions; e; e = e->next) {
+		bool waits = !e->result.started && !e->exited;
+		if (!waits || time_monotonic_ns() - e->asked_ns < START_WITHIN_NS)
+			continue;
+		err_set(&err, ERR_TIMEOUT, "the agent did not start the command within %u seconds; the machine may be overloaded", (unsigned)(START_WITHIN_NS / NS_PER_S));
+		sandbox_fail(s, &err);
+		return;
+	}
 }
 
 static struct execution *find(struct sandbox *s, uint32_t id)

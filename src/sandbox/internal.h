@@ -49,7 +49,7 @@ struct execution {
 	struct pump *in;
 	bool recorded, exited, finishing, dead;
 	unsigned acks_pending;        /* start and output sent to the auditor and not yet acknowledged */
-	uint64_t started_ns;
+	uint64_t asked_ns, started_ns; /* started: sent to the agent */
 	struct execution_result result;
 	struct execution_request {     /* held until its start is on the record */
 		struct buf message;
@@ -118,6 +118,8 @@ int execution_handle_started(struct sandbox *s, const struct wire_exec_started *
 int execution_handle_exited(struct sandbox *s, const struct wire_exec_exited *m, struct err *err);
 /* Sends what may be sent now: box and gate stand, and the start is on the record. */
 void executions_dispatch(struct sandbox *s);
+/* A command that the agent doesn't start in time fails the sandbox: it must never wait for ever. */
+void executions_check_started(struct sandbox *s);
 void executions_lose(struct sandbox *s);
 
 /* gate_link.c: the supervisor's end of gate/protocol.h */

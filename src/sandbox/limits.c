@@ -105,39 +105,83 @@ static bool at_open_files_limit(pid_t pid, uint64_t limit)
 	return n >= limit + 2;
 }
 
-/* Descends from the box's pid 1 through /proc/PID/task/PID/children. */
-static void sample_open_files(struct limit_watch *w)
+static void add_children(const char *path, pid_t *list, size_t *n)
+{
+	char *text = NULL, *save = NULL;
+	size_t len;
+	if (fd_read_file_at(AT_FDCWD, path, 1024 * 1024, &text, &len, NULL) < 0)
+		return;
+	for (char *t = strtok_r(text, " \n", &save); t && *n < PROCESSES_LOOKED_AT; t = strtok_r(NULL, " \n", &save))
+		list[(*n)++] = (pid_t)atoi(t);
+	mem_free(text);
+}
+
+/* The box's processes, its pid 1 first: down through /proc/PID/task/TID/children, since any thread may have started a process. */
+static size_t box_processes(const struct sandbox *s, pid_t *list)
+{
+	size_t n = 0;
+	list[n++] = s->box.pid;
+	for (size_t i = 0; i < n; i++) {
+		char path[64];
+		snprintf(path, sizeof(path), "/proc/%d/task", (int)list[i]);
+		DIR *tasks = opendir(path);
+		for (struct dirent *e; tasks && (e = readdir(tasks));) {
+			if (e->d_name[0] == '.')
+				continue;
+			snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", (int)list[i], e->d_name);
+			add_children(path, list, &n);
+		}
+		if (tasks)
+			closedir(tasks);
+	}
+	return n;
+}
+
+static void sample_open_files(struct limit_watch *w, const pid_t *list, size_t n)
 {
 	struct sandbox *s = w->sandbox;
 	uint64_t limit = s->spec.limits.open_files;
-	cleanup_free pid_t *queue = NULL;
-	size_t n = 0;
-	if (limit == POLICY_UNLIMITED || s->box.pid <= 0 || (s->result.limits_hit & SANDBOX_LIMIT_BIT(REASON_LIMIT_OPEN_FILES)))
+	if (limit == POLICY_UNLIMITED || (s->result.limits_hit & SANDBOX_LIMIT_BIT(REASON_LIMIT_OPEN_FILES)))
 		return;
-	queue = mem_alloc_array(PROCESSES_LOOKED_AT, sizeof(*queue));
-	queue[n++] = s->box.pid;
-	for (size_t i = 0; i < n; i++) {
-		char path[64], *text = NULL;
-		size_t len;
-		if (i > 0 && at_open_files_limit(queue[i], limit)) {
+	for (size_t i = 1; i < n; i++)
+		if (at_open_files_limit(list[i], limit)) {
 			limit_hit(s, REASON_LIMIT_OPEN_FILES, limit, false);
 			return;
 		}
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)queue[i], (int)queue[i]);
-		if (fd_read_file_at(AT_FDCWD, path, 1024 * 1024, &text, &len, NULL) < 0)
-			continue;
-		char *save = NULL;
-		for (char *t = strtok_r(text, " \n", &save); t && n < PROCESSES_LOOKED_AT; t = strtok_r(NULL, " \n", &save))
-			queue[n++] = (pid_t)atoi(t);
-		mem_free(text);
-	}
+}
+
+/* Processor time of a process and of the children that it has waited for: fields 14 to 17 of proc_pid_stat(5). */
+static uint64_t process_cpu_ns(pid_t pid)
+{
+	char path[32], *text = NULL;
+	unsigned long long t[4] = { 0 };
+	size_t len;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (fd_read_file_at(AT_FDCWD, path, 4096, &text, &len, NULL) < 0)
+		return 0;
+	const char *after = strrchr(text, ')'); /* the name in front may hold anything */
+	if (after)
+		sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &t[0], &t[1], &t[2], &t[3]);
+	mem_free(text);
+	return (t[0] + t[1] + t[2] + t[3]) * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* Where no cgroup counts. */
+static uint64_t box_cpu_ns(const pid_t *list, size_t n)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += process_cpu_ns(list[i]);
+	return sum;
 }
 
 static void sample_idle(struct limit_watch *w, uint64_t cpu_ns)
 {
 	struct sandbox *s = w->sandbox;
 	uint64_t now = time_monotonic_ns(), activity = s->mux ? mux_activity(s->mux) : 0;
-	bool busy = activity != w->last_activity || (cpu_ns - w->last_cpu_ns) * 100 > now - w->last_sample_ns;
+	/* Less than before: a process ended whose time nobody inherited. Something happened, then. */
+	bool worked = cpu_ns < w->last_cpu_ns || (cpu_ns - w->last_cpu_ns) * 100 > now - w->last_sample_ns;
+	bool busy = activity != w->last_activity || worked;
 	w->last_activity = activity;
 	w->last_cpu_ns = cpu_ns;
 	w->last_sample_ns = now;
@@ -153,13 +197,18 @@ void limit_watch_sample(struct limit_watch *w)
 	struct cgroup_usage u = { 0 };
 	if (!s->have_box)
 		return;
-	if (s->box.cgroup && cgroup_usage(s->box.cgroup, &u, NULL) == 0)
+	bool counted = s->box.cgroup && cgroup_usage(s->box.cgroup, &u, NULL) == 0;
+	if (counted)
 		sample_cgroup(w, &u);
 	sample_disk(w);
-	if (s->phase != SB_READY)
+	if (s->phase <= SB_READY)
+		executions_check_started(s);
+	if (s->phase != SB_READY || s->box.pid <= 0)
 		return;
-	sample_open_files(w);
-	sample_idle(w, u.cpu_ns);
+	cleanup_free pid_t *list = mem_alloc_array(PROCESSES_LOOKED_AT, sizeof(*list));
+	size_t n = box_processes(s, list);
+	sample_open_files(w, list, n);
+	sample_idle(w, counted && u.cpu_ns ? u.cpu_ns : box_cpu_ns(list, n));
 }
 
 static void on_sample(void *ctx)

@@ -335,6 +335,7 @@ static void act_as_supervisor(struct folder *f, int ready, bool obey)
 	struct err err;
 	sigset_t set;
 	siginfo_t si;
+	alarm(60); /* whatever becomes of the test */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);

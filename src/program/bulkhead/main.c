@@ -94,9 +94,19 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+static int no_such_command(const char *name)
+{
+	struct err err;
+	err_set(&err, ERR_USAGE, "there is no command \"%.100s\"; `bulkhead help` lists them", name);
+	err_print("bulkhead", &err);
+	return EXIT_FAILED;
+}
+
 static int help(int argc, char **argv)
 {
 	const struct command *cmd = argc > 1 ? find_command(argv[1]) : NULL;
+	if (argc > 1 && !cmd)
+		return no_such_command(argv[1]);
 	if (cmd)
 		fputs(cmd->usage, stdout);
 	else
@@ -142,10 +152,7 @@ int main(int argc, char **argv)
 	if (str_eq(rest[0], "help"))
 		return help(n, rest);
 	const struct command *cmd = find_command(rest[0]);
-	if (!cmd) {
-		err_set(&err, ERR_USAGE, "there is no command \"%.100s\"; `bulkhead help` lists them", rest[0]);
-		err_print("bulkhead", &err);
-		return EXIT_FAILED;
-	}
+	if (!cmd)
+		return no_such_command(rest[0]);
 	return cmd->run(&g, n, rest);
 }

@@ -86,7 +86,8 @@ static void print_not_started(const struct run_report *r, char *const *argv)
 	char name[512];
 	text_escape(argv[0], strlen(argv[0]), name, sizeof(name));
 	if (r->exec.exec_error == ENOENT)
-		err_set(&err, ERR_NOT_FOUND, "there is no command \"%s\" in the sandbox; it sees this machine's /usr and the working copy, with PATH as in --env", name);
+		err_set(&err, ERR_NOT_FOUND, "there is no command \"%s\" in the sandbox; it sees this machine's /usr and the working copy, and not this shell's PATH "
+							"(--env PATH=... sets one)", name);
 	else
 		err_sys(&err, r->exec.exec_error, "cannot execute \"%s\" in the sandbox", name);
 	err_print("bulkhead run", &err);

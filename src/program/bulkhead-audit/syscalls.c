@@ -88,11 +88,4 @@ int syscalls_restrict(struct err *err)
 {
 	return 0;
 }
-
-/* The leak checker must trace the process, which a process that isn't dumpable refuses. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
 #endif

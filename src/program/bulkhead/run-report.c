@@ -80,23 +80,35 @@ static void print_limits(const struct sandbox_result *s)
 		print_reason(REASON_KILLED);
 }
 
-static void print_not_started(const struct run_report *r, char *const *argv)
+static void explain_not_started(const struct run_report *r, char *const *argv, struct err *err)
 {
-	struct err err;
 	char name[512];
 	text_escape(argv[0], strlen(argv[0]), name, sizeof(name));
 	if (r->exec.exec_error == ENOENT)
-		err_set(&err, ERR_NOT_FOUND, "there is no command \"%s\" in the sandbox; it sees this machine's /usr and the working copy, and not this shell's PATH "
-							"(--env PATH=... sets one)", name);
+		err_set(err, ERR_NOT_FOUND, "there is no command \"%s\" in the sandbox; it sees this machine's /usr and the working copy, and not this shell's PATH "
+					    "(--env PATH=... sets one)", name);
 	else
-		err_sys(&err, r->exec.exec_error, "cannot execute \"%s\" in the sandbox", name);
-	err_print("bulkhead run", &err);
+		err_sys(err, r->exec.exec_error, "cannot execute \"%s\" in the sandbox", name);
 }
 
-static int output_lost(const struct run_report *r, const struct sandbox_result *s, struct err *err)
+static void explain_output_lost(const struct run_report *r, const struct sandbox_result *s, struct err *err)
 {
 	err_sys(err, r->exec.write_error, "not all of the command's output could be written");
-	return err_set(err, ERR_SYSTEM, "%s; `bulkhead log %s --output` has what was recorded", err->text, s->id);
+	err_set(err, ERR_SYSTEM, "%s; `bulkhead log %s --output` has what was recorded", err->text, s->id);
+}
+
+/* What went wrong, the gravest first; false: nothing did. */
+static bool failure(const struct run_report *r, const struct sandbox_result *s, char *const *argv, struct err *err)
+{
+	if (s->failed)
+		*err = s->err;
+	else if (r->executed && !r->exec.started && !r->exec.lost)
+		explain_not_started(r, argv, err);
+	else if (r->exec.write_error)
+		explain_output_lost(r, s, err);
+	else
+		return false;
+	return true;
 }
 
 static const char *plural(uint64_t n)
@@ -173,7 +185,7 @@ static void print_last_line(json_t *o)
 	free(text);
 }
 
-static void print_json(const struct run_report *r, const struct sandbox_result *s, int status)
+static void print_json(const struct run_report *r, const struct sandbox_result *s, const struct err *err, int status)
 {
 	json_t *o = json_pack("{s:s,s:s,s:i,s:s,s:b,s:I,s:I,s:o,s:o}", "id", s->id, "level", isolation_level_name(s->level), "exit_status", status, "reason",
 		reason_name(s->end_reason), "clean", s->clean, "ready_ns", (json_int_t)s->ready_after_ns, "total_ns", (json_int_t)s->total_ns, "limits",
@@ -185,11 +197,8 @@ static void print_json(const struct run_report *r, const struct sandbox_result *
 		"bytes_up", (json_int_t)s->egress_bytes_up, "bytes_down", (json_int_t)s->egress_bytes_down));
 	json_object_set_new(o, "usage", json_pack("{s:I,s:I,s:I,s:I}", "cpu_ns", (json_int_t)s->cpu_ns, "memory_peak", (json_int_t)s->memory_peak,
 		"output_bytes", (json_int_t)r->exec.output_bytes, "syscalls_denied", (json_int_t)s->syscalls_denied));
-	struct err lost;
-	if (r->exec.write_error)
-		output_lost(r, s, &lost);
-	if (s->failed || r->exec.write_error)
-		json_object_set_new(o, "error", error_json(s->failed ? &s->err : &lost));
+	if (err)
+		json_object_set_new(o, "error", error_json(err));
 	print_last_line(o);
 }
 
@@ -202,18 +211,13 @@ void run_report_refused(const struct err *err, const struct globals *g)
 
 void run_report_print(const struct run_report *r, const struct sandbox_result *s, const struct globals *g, char *const *argv, int status)
 {
+	struct err err;
+	bool failed = failure(r, s, argv, &err);
 	print_limits(s);
-	if (s->failed)
-		err_print("bulkhead run", &s->err);
-	else if (r->executed && !r->exec.started && !r->exec.lost)
-		print_not_started(r, argv);
-	if (r->exec.write_error) {
-		struct err err;
-		output_lost(r, s, &err);
+	if (failed)
 		err_print("bulkhead run", &err);
-	}
 	if (g->json)
-		print_json(r, s, status);
+		print_json(r, s, failed ? &err : NULL, status);
 	else if (!g->quiet)
 		print_line(r, s, status);
 }

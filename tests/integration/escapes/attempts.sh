@@ -72,10 +72,17 @@ load_table() {
   done < <("$probe" list)
 }
 
+# Before Linux 6.10, kernels with "bpf" among their security modules (Debian 12's) let anybody label own files: then that is no escape.
+anybody_may_label() {
+  : >"$work/label" && chown 65534:65534 "$work/label"
+  setpriv --reuid 65534 --regid 65534 --clear-groups -- /usr/bin/python3 -c 'import os,sys; os.setxattr(sys.argv[1], "security.escape", b"x")' "$work/label" 2>/dev/null
+}
+
 # judge NAME VERDICT DETAIL DENIALS: refused as the table says, and on the record where the table says so
 judge() {
   local name=$1 verdict=$2 detail=$3 denials=$4 errors=${want_errors[$1]:-}
   if [ -z "$errors" ]; then not_ok "$prefix$name: not in the table"; return; fi
+  if [ "$name $verdict" = "security-label SUCCEEDED" ] && anybody_may_label; then skip "$prefix$name: this kernel lets everybody do that"; return; fi
   if [ "$verdict" != refused ]; then not_ok "$prefix$name: $verdict $detail"; return; fi
   if [[ "|$errors|" != *"|${detail%% *}|"* ]]; then not_ok "$prefix$name: refused with $detail, expected $errors"; return; fi
   if [ "${want_denied[$name]}" != - ] && ! grep -qF "${want_denied[$name]} by $name " <<<"$denials"; then

@@ -32,7 +32,7 @@ static const char *const unit_form[] = {
 	[LIMIT_CPUS] = "a number with at most three decimals such as 1 or 0.5",
 	[LIMIT_SIZE] = "a size such as 512MiB",
 	[LIMIT_COUNT] = "a whole number such as 100",
-	[LIMIT_DURATION] = "a duration such as 90s or 15m",
+	[LIMIT_DURATION] = "a duration such as 90s or 15m, above 0",
 };
 
 uint64_t limit_get(const struct policy_limits *l, const struct limit_kind *kind)

@@ -129,6 +129,7 @@ static const struct mistake mistakes[] = {
 	{ H "lifetime: { timeout: 31m }\n", ERR_INVALID, "4:22: ", "needs a reason" },
 	{ H "lifetime: { timeout: unlimited }\n", ERR_INVALID, "4:22: ", "needs a reason" },
 	{ H "lifetime: { timeout: 900 }\n", ERR_INVALID, "4:22: ", "a duration such as" },
+	{ H "lifetime: { timeout: 0s }\n", ERR_INVALID, "4:22: ", "above 0" },
 	{ H "lifetime: { on_timeout: pause }\n", ERR_UNSUPPORTED, "4:25: ", "on_timeout: kill" },
 	{ H "lifetime: { timeout: 2h, budget: \"\" }\n", ERR_INVALID, "4:34: ", "`budget`" },
 	{ H "limits: { memory: 0 }\n", ERR_INVALID, "4:19: ", "would allow nothing" },

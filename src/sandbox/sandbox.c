@@ -333,6 +333,19 @@ struct sandbox *sandbox_free(struct sandbox *s)
 	return NULL;
 }
 
+void sandbox_config_done(struct sandbox_config *c)
+{
+	for (size_t i = 0; c->mounts && i < c->spec.n_mounts; i++) {
+		fd_close(&c->mounts[i].fd);
+		mem_free(c->mounts[i].source);
+	}
+	mem_free(c->mounts);
+	for (size_t i = 0; c->resolvers && c->resolvers[i]; i++)
+		mem_free(c->resolvers[i]);
+	mem_free(c->resolvers);
+	spec_done(&c->spec);
+}
+
 void sandbox_release(struct sandbox *s)
 {
 	if (!s->free_asked)
@@ -341,14 +354,7 @@ void sandbox_release(struct sandbox *s)
 	denial_log_free(s->denials);
 	files_log_free(s->files);
 	loop_timer_free(s->ending.deadline);
-	for (size_t i = 0; i < s->spec.n_mounts; i++) {
-		fd_close(&s->mounts[i].fd);
-		mem_free(s->mounts[i].source);
-	}
-	mem_free(s->mounts);
-	for (size_t i = 0; s->resolvers && s->resolvers[i]; i++)
-		mem_free(s->resolvers[i]);
-	mem_free(s->resolvers);
-	spec_done(&s->spec);
+	struct sandbox_config taken = { .spec = s->spec, .mounts = s->mounts, .resolvers = s->resolvers };
+	sandbox_config_done(&taken);
 	mem_free(s);
 }

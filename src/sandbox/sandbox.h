@@ -42,6 +42,9 @@ struct sandbox_config {
 	char **resolvers;                 /* "IP:PORT", NULL-terminated, or NULL: the system's; taken */
 };
 
+/* Frees what sandbox_start would have taken; for a configuration that never got there. */
+void sandbox_config_done(struct sandbox_config *config);
+
 #define SANDBOX_LIMIT_BIT(reason) (UINT64_C(1) << (reason))
 _Static_assert(REASON_MAX <= 64, "each reason has a bit");
 

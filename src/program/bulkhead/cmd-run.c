@@ -257,8 +257,10 @@ static int execute(struct run *r, struct err *err)
 	static const struct sandbox_ops ops = { .on_ready = on_ready, .on_denied = on_denied, .exit_status = exit_status, .on_ended = on_ended };
 	struct sandbox_config config = { 0 };
 	r->loop = loop_new();
-	if (watch_signals(r, err) < 0 || prepare(r, &config, err) < 0)
+	if (watch_signals(r, err) < 0 || prepare(r, &config, err) < 0) {
+		sandbox_config_done(&config);
 		return -1;
+	}
 	r->tty = terminal_interactive() && !r->options.no_tty;
 	r->sandbox = sandbox_start(r->loop, &config, &ops, r);
 	ask(r);

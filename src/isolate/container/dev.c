@@ -33,13 +33,16 @@ static const struct {
 	{ "ptmx", "pts/ptmx" },
 };
 
+/* Read-only as a mount: a device can be written to all the same, but the host's node keeps its times. */
+#define DEVICE_MOUNT (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
+
 static int add_device(int host_dev, int dev_fd, size_t i, struct err *err)
 {
 	struct stat st;
 	const char *name = devices[i].name;
 	if (mknodat(dev_fd, name, S_IFREG | 0644, 0) < 0)
 		return err_sys(err, errno, "can't create /dev/%s of the box", name);
-	cleanup_fd int fd = mount_clone(host_dev, name, false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, err);
+	cleanup_fd int fd = mount_clone(host_dev, name, false, DEVICE_MOUNT, -1, err);
 	if (fd < 0)
 		return -1;
 	/* The very device, not something that stands in its place. */

@@ -44,7 +44,7 @@ static int cover(const struct build *b, int proc_fd, const char *name, struct er
 	cleanup_fd int fd =
 		S_ISDIR(st.st_mode)
 			? mount_clone(b->root_fd, "mnt", false, MOUNT_SAFE_RO | MOUNT_ATTR_NOEXEC, -1, err)
-			: mount_clone(b->root_fd, "dev/null", false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, err);
+			: mount_clone(b->root_fd, "dev/null", false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, -1, err);
 	return fd < 0 ? -1 : mount_attach(fd, proc_fd, name, err);
 }
 

@@ -55,6 +55,7 @@ static void other_devices(void)
 }
 
 static void null_mode(void) { conclude(chmod("/dev/null", 0600), "the host's /dev/null was changed"); }
+static void null_times(void) { conclude(utimensat(AT_FDCWD, "/dev/null", NULL, 0), "the times of the host's /dev/null were changed"); }
 static void null_replace(void) { conclude(unlink("/dev/null"), "/dev/null was removed"); }
 
 static const struct attempt device_rows[] = {
@@ -82,6 +83,7 @@ static const struct attempt device_rows[] = {
 	{ "dev-of-host", NULL, "ENOENT", dev_host },
 	{ "other-devices", NULL, "ok", other_devices },
 	{ "null-mode", NULL, "EPERM|EROFS", null_mode },
+	{ "null-times", NULL, "EROFS", null_times },
 	{ "null-replace", NULL, "EROFS|EACCES|EBUSY|EPERM", null_replace },
 };
 ATTEMPT_GROUP(device_attempts, "devices", device_rows);

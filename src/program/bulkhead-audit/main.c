@@ -3,6 +3,7 @@
  * bulkhead-audit: the only writer of a sandbox's record. Takes typed events from the supervisor and the gate, each on its own
  * socket, appends them to the chain, answers. Ends when its sources have ended, whatever happened to them.
  */
+#include <sys/resource.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -19,7 +20,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "program/bulkhead-audit/confine.h"
+#include "program/bulkhead-audit/syscalls.h"
+#include "program/common/confine.h"
 
 enum { EXIT_FAILED = 125 };
 
@@ -48,6 +50,20 @@ static int prepare_libraries(struct err *err)
 	json_object_seed(seed);
 	text_format_time(time_realtime_ns(), when);
 	return sodium_init() < 0 ? err_set(err, ERR_SYSTEM, "cannot prepare the hash function") : 0;
+}
+
+/* Two sockets, the folder (closed by then), two files; poll(2) wants a limit that is not below the number of its entries. */
+#define DESCRIPTORS_MAX 16
+
+/* Its files are open. Afterwards it can read its sockets, append to its two files, and end. */
+static int confine_finish(struct err *err)
+{
+	struct rlimit few = { DESCRIPTORS_MAX, DESCRIPTORS_MAX };
+	if (confine_drop_user(err) < 0 || confine_drop_capabilities(err) < 0 || confine_close_paths(err) < 0)
+		return -1;
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0)
+		return err_sys(err, errno, "cannot limit descriptors");
+	return syscalls_restrict(err);
 }
 
 static int open_record(struct record_writer **ret, uint64_t *ret_cut, struct err *err)

@@ -7,14 +7,10 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "base/mem.h"
 #include "program/common/syscall-list.h"
 
-/* The sanitizers' runtimes make calls of their own; such builds are for tests only. */
-#ifndef WITH_SANITIZER
 static struct sock_filter list[] = {
 	LIST_BEGIN,
 	/* moving bytes */
@@ -88,14 +84,5 @@ static struct sock_filter list[] = {
 
 int syscalls_restrict(struct err *err)
 {
-	struct sock_fprog program = { .len = ARRAY_LEN(list), .filter = list };
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
-		return err_sys(err, errno, "cannot restrict system calls (seccomp); the kernel needs CONFIG_SECCOMP_FILTER");
-	return 0;
+	return syscall_list_install(list, err);
 }
-#else
-int syscalls_restrict(struct err *err)
-{
-	return 0;
-}
-#endif

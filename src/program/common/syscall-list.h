@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
+#include "base/err.h"
+
 #if defined(__x86_64__)
 /* x32 calls have the same architecture word and a bit in their number that no number on a list has. */
 #define LIST_ARCH AUDIT_ARCH_X86_64
@@ -32,3 +34,7 @@
 #define LIST_ALLOW(nr) LIST_ANSWER(nr, SECCOMP_RET_ALLOW)
 #define LIST_REFUSE(nr) LIST_ANSWER(nr, SECCOMP_RET_ERRNO | EACCES)
 #define LIST_END_KILL LIST_RETURN(SECCOMP_RET_KILL_PROCESS)
+
+/* Puts the list on this process for good. In sanitizer builds (tests only) there is none: their runtimes make calls of their own, and it says so by its size. */
+#define syscall_list_install(list, err) syscall_list_install_n((list), sizeof(list) / sizeof((list)[0]), (err))
+int syscall_list_install_n(struct sock_filter *list, size_t n, struct err *err);

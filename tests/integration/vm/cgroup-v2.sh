@@ -49,7 +49,7 @@ inside_a_box() {
     "$(for p in $(cat "$cg/cgroup.procs"); do cat "/proc/$p/comm"; done | sort | tr '\n' ' ' | sed 's/ $//')"
   equal "the supervisor isn't" "" "$(grep -x "$(supervisor_of 4242)" "$cg/cgroup.procs")"
   ended=$("$bulkhead" kill "$id" 2>&1) && ok "kill ends it" || not_ok "kill ends it: $ended"
-  wait
+  wait 2>/dev/null
   [ ! -e "$cg" ] && ok "and its cgroup is gone" || not_ok "and its cgroup is gone"
   contains "inside, the own cgroup is the root" "+0::/" "$("$bulkhead" diff "$id")"
   lacks "inside, no cgroup file system" "cgroup.procs" "$("$bulkhead" diff "$id")"
@@ -59,7 +59,7 @@ killed_supervisor() {
   (cd "$work/empty" && exec "$bulkhead" run -q -- sh -c 'echo ready; sleep 4343') >"$work/out" 2>&1 &
   wait_for grep -q ready "$work/out" || { not_ok "a box to be orphaned starts: $(cat "$work/out")"; return; }
   kill -KILL "$(supervisor_of 4343)"
-  wait
+  wait 2>/dev/null
   wait_for eval '! pgrep -f "sleep 4343" >/dev/null' && ok "the supervisor killed: the box ends" || not_ok "the supervisor killed: the box ends"
   contains "gc says what was left" "its supervisor was killed" "$("$bulkhead" gc 2>&1)"
   nothing_left
@@ -169,7 +169,7 @@ as_user() {
   box -- true
   equal "the default limits are refused" 125 "$status"
   contains "with the fix" "systemd-run --user --scope -p Delegate=yes" "$err"
-  contains "by the limit's name" "the limit on" "$err"
+  contains "by the limits' names" "cpus and memory" "$err"
   doctor=$("$bulkhead" doctor 2>&1)
   contains "doctor says it too" "Delegate=yes" "$(grep -E ' memory ' <<<"$doctor")"
   box --memory unlimited --cpus unlimited --pids 12 -- bash -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 1 & done; wait; :'

@@ -137,17 +137,33 @@ static int read_to_end(int fd, size_t max, char **ret_data, size_t *ret_len)
 	return 0;
 }
 
-int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_len, struct err *err)
+static int read_opened(int fd, const char *path, size_t max, char **ret_data, size_t *ret_len, struct err *err)
 {
-	cleanup_fd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return err_sys(err, errno, "cannot open %s", path);
 	int r = read_to_end(fd, max, ret_data, ret_len);
 	if (r == -EFBIG)
 		return err_set(err, ERR_LIMIT, "%s is larger than the %zu bytes that are accepted here", path, max);
 	if (r < 0)
 		return err_sys(err, -r, "cannot read %s", path);
 	return 0;
+}
+
+int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_len, struct err *err)
+{
+	cleanup_fd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return err_sys(err, errno, "cannot open %s", path);
+	return read_opened(fd, path, max, ret_data, ret_len, err);
+}
+
+int fd_read_regular_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_len, struct err *err)
+{
+	struct stat st;
+	cleanup_fd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, errno, "cannot open %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_CORRUPT, "%s is not a regular file", path);
+	return read_opened(fd, path, max, ret_data, ret_len, err);
 }
 
 int fd_write_file_at(int dirfd, const char *path, const char *data, struct err *err)

@@ -34,6 +34,8 @@ int fd_read_full(int fd, void *data, size_t len);
 /* Reads a whole file of at most `max` bytes; appends a NUL that *ret_len does not count. A longer file is an error
  * (ERR_LIMIT). Free with mem_free. */
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_len, struct err *err);
+/* The same for files of our own: nothing but a regular file, and no link at the end of the path. Never waits. */
+int fd_read_regular_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_len, struct err *err);
 /* Writes `data` to an existing (kernel) file in one write(2): cgroup and /proc knobs. */
 int fd_write_file_at(int dirfd, const char *path, const char *data, struct err *err);
 /* Creates or replaces a regular file whole: temp name in the same folder, write, (fsync when `sync`), rename. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -89,7 +90,7 @@ int changes_load(int dirfd, const char *name, struct changes *ret, struct err *e
 	size_t len;
 	struct err inner = ERR_INIT;
 	cleanup_free char *path = path_join(name, MANIFEST);
-	if (fd_read_file_at(dirfd, path, MANIFEST_MAX, &text, &len, &inner) < 0) {
+	if (fd_read_regular_at(dirfd, path, MANIFEST_MAX, &text, &len, &inner) < 0) {
 		if (inner.sys == ENOENT || inner.sys == ENOTDIR)
 			return err_set(err, ERR_NOT_FOUND,
 				"no changes are saved here: the run had no working copy, was ended before they were "
@@ -106,9 +107,14 @@ int stored_open(int dirfd, const char *name, const struct change *one, struct er
 	char stored[80];
 	stored_name(one, stored);
 	cleanup_free char *path = path_join(name, stored);
-	int fd = path_open_beneath(dirfd, path, O_RDONLY, 0);
-	if (fd >= 0)
+	struct stat st;
+	int fd = path_open_beneath(dirfd, path, O_RDONLY | O_NONBLOCK, 0);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		return fd;
 	cleanup_free char *quoted = change_path_quote("", one->path);
+	if (fd >= 0) {
+		fd_close(&fd);
+		return err_set(err, ERR_CORRUPT, "the stored content of %s is not a regular file", quoted);
+	}
 	return err_sys(err, -fd, "cannot open the stored content of %s", quoted);
 }

@@ -141,7 +141,7 @@ int sandbox_state_load(int dirfd, struct sandbox_state *ret, struct err *err)
 {
 	cleanup_free char *text = NULL;
 	size_t len;
-	if (fd_read_file_at(dirfd, STATE_FILE, STATE_FILE_MAX, &text, &len, err) < 0)
+	if (fd_read_regular_at(dirfd, STATE_FILE, STATE_FILE_MAX, &text, &len, err) < 0)
 		return -1;
 	json_error_t why;
 	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);

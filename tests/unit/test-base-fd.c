@@ -139,6 +139,26 @@ static void read_file(void **state)
 	assert_int_equal(fd_read_file_at(dir, "big", 99999, &data, &len, &err), -1);
 }
 
+static void read_regular_file(void **state)
+{
+	char *data = NULL;
+	size_t len = 0;
+	struct err err = ERR_INIT;
+	put("own", "hello");
+	assert_int_equal(fd_read_regular_at(dir, "own", 5, &data, &len, &err), 0);
+	assert_string_equal(data, "hello");
+	data = mem_free(data);
+	assert_int_equal(fd_read_regular_at(dir, "own", 4, &data, &len, &err), -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	assert_int_equal(mkfifoat(dir, "pipe", 0600), 0);
+	assert_int_equal(fd_read_regular_at(dir, "pipe", 5, &data, &len, &err), -1); /* and doesn't wait for a writer */
+	assert_int_equal(err.code, ERR_CORRUPT);
+	assert_int_equal(symlinkat("own", dir, "link"), 0);
+	assert_int_equal(fd_read_regular_at(dir, "link", 5, &data, &len, &err), -1);
+	assert_int_equal(err.sys, ELOOP);
+	assert_null(data);
+}
+
 static void write_kernel_file(void **state)
 {
 	struct err err = ERR_INIT;
@@ -420,6 +440,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(close_and_flags), cmocka_unit_test(full_transfers), cmocka_unit_test(read_file),
+		cmocka_unit_test(read_regular_file),
 		cmocka_unit_test(write_kernel_file), cmocka_unit_test(replace_file), cmocka_unit_test(opens_beneath_only),
 		cmocka_unit_test(opens_in_root), cmocka_unit_test(makes_folders_beneath), cmocka_unit_test(joins), cmocka_unit_test(removes_trees),
 		cmocka_unit_test(removes_trees_deeper_than_any_table), cmocka_unit_test(removes_locked_trees_as_ordinary_user),

@@ -145,6 +145,14 @@ static unsigned needed(const struct policy_limits *l)
 	       (l->processes != POLICY_UNLIMITED ? CGROUP_PIDS : 0);
 }
 
+/* The kernel has no more processes than that, and takes no larger number. */
+#define PIDS_MOST 4194304u
+
+static int set_pids(const struct cgroup *cg, uint64_t n, struct err *err)
+{
+	return set_number(part_fd(cg, CGROUP_PIDS), "pids.max", n < PIDS_MOST ? n : PIDS_MOST, err);
+}
+
 static int set_limits(const struct cgroup *cg, const struct policy_limits *l, unsigned extra_processes, struct err *err)
 {
 	if (l->cpus_milli != POLICY_UNLIMITED && part_fd(cg, CGROUP_CPU) >= 0 && set_cpu(cg, l->cpus_milli, err) < 0)
@@ -152,7 +160,7 @@ static int set_limits(const struct cgroup *cg, const struct policy_limits *l, un
 	if (l->memory != POLICY_UNLIMITED && part_fd(cg, CGROUP_MEMORY) >= 0 && set_memory(cg, l->memory, err) < 0)
 		return err_wrap(err, "memory limit");
 	if (l->processes != POLICY_UNLIMITED && part_fd(cg, CGROUP_PIDS) >= 0 &&
-		set_number(part_fd(cg, CGROUP_PIDS), "pids.max", l->processes + extra_processes, err) < 0)
+		set_pids(cg, l->processes + extra_processes, err) < 0)
 		return err_wrap(err, "processes limit");
 	return 0;
 }

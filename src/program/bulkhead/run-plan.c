@@ -138,12 +138,21 @@ static int fill_mounts(const struct policy *p, struct sandbox_config *c, struct 
 	return 0;
 }
 
-static const char *workdir_of(const struct policy *p)
+/* Of the mounts only folders count. */
+static const char *workdir_of(const struct sandbox_config *c)
 {
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (str_eq(p->mounts[i].target, WORKSPACE))
+	const struct spec_mount *only = NULL;
+	size_t n = 0;
+	for (size_t i = 0; i < c->spec.n_mounts; i++) {
+		const struct spec_mount *m = &c->spec.mounts[i];
+		if (m->is_file)
+			continue;
+		if (str_eq(m->target, WORKSPACE))
 			return WORKSPACE;
-	return p->n_mounts == 1 ? p->mounts[0].target : BOX_HOME;
+		only = m;
+		n++;
+	}
+	return n == 1 ? only->target : BOX_HOME;
 }
 
 int run_options_config(const struct run_options *o, const struct policy *p, const char *id, struct sandbox_config *ret, struct err *err)
@@ -154,7 +163,6 @@ int run_options_config(const struct run_options *o, const struct policy *p, cons
 	ret->spec.limits = p->limits;
 	ret->spec.hostname = mem_strdup(id);
 	ret->spec.host_uname = mem_strdup("");
-	ret->spec.workdir = mem_strdup(workdir_of(p));
 	ret->spec.egress = true;
 	for (size_t i = 0; i < p->n_rules && ret->spec.n_routes < SPEC_ROUTES_MAX; i++)
 		if (p->rules[i].is_address)
@@ -164,7 +172,10 @@ int run_options_config(const struct run_options *o, const struct policy *p, cons
 		ret->resolvers[i] = mem_strdup(o->resolvers[i]);
 		ret->resolvers[i + 1] = NULL;
 	}
-	return fill_mounts(p, ret, err);
+	if (fill_mounts(p, ret, err) < 0)
+		return -1;
+	ret->spec.workdir = mem_strdup(workdir_of(ret));
+	return 0;
 }
 
 /* ---- environment ---- */

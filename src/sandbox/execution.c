@@ -13,6 +13,8 @@
 #include "base/text.h"
 
 #define START_WITHIN_NS (60 * NS_PER_S)
+#define GATHER_NS (5 * NS_PER_MS)
+#define GATHER_BYTES (16u * 1024u)
 
 static void execution_maybe_done(struct execution *e);
 
@@ -33,6 +35,10 @@ static void execution_free(struct execution *e)
 	pump_free(e->out.pump);
 	pump_free(e->err_out.pump);
 	e->in = e->out.pump = e->err_out.pump = NULL;
+	e->out.timer = loop_timer_free(e->out.timer);
+	e->err_out.timer = loop_timer_free(e->err_out.timer);
+	buf_free(&e->out.gather);
+	buf_free(&e->err_out.gather);
 	buf_free(&e->request.message);
 	for (size_t i = 0; i < ARRAY_LEN(e->request.fds); i++)
 		fd_close(&e->request.fds[i]);
@@ -112,6 +118,54 @@ static int record_chunk(struct execution_stream *st, const uint8_t *data, size_t
 	return 0;
 }
 
+static int stream_flush(struct execution_stream *st)
+{
+	int r = 0;
+	for (size_t at = 0; r == 0 && at < st->gather.len;) {
+		size_t n = st->gather.len - at < AUDIT_BLOB_MAX ? st->gather.len - at : AUDIT_BLOB_MAX;
+		r = record_chunk(st, st->gather.data + at, n);
+		at += n;
+	}
+	buf_clear(&st->gather);
+	st->recorded_ns = time_monotonic_ns();
+	return r;
+}
+
+static void on_gathered(void *ctx)
+{
+	stream_flush(ctx);
+}
+
+/*
+ * A box that writes single bytes would make a record of each and fill the disk with them: after a record, small writes are gathered for GATHER_NS. The first
+ * one goes at once, so that nobody waits at a prompt; and when the command has ended or the sandbox ends, nothing is gathered any more.
+ */
+static int record_output(struct execution_stream *st, const uint8_t *data, size_t len)
+{
+	struct execution *e = st->execution;
+	struct err err;
+	uint64_t now = time_monotonic_ns(), due = st->recorded_ns + GATHER_NS;
+	if (buf_append(&st->gather, data, len) < 0) {
+		err_set(&err, ERR_MEMORY, "no memory for the output of the box");
+		sandbox_fail(e->sandbox, &err);
+		return -1;
+	}
+	if (now >= due || st->gather.len >= GATHER_BYTES || e->exited || e->sandbox->phase == SB_ENDING)
+		return stream_flush(st);
+	if (!st->timer)
+		st->timer = loop_timer_new(e->sandbox->loop, on_gathered, st);
+	loop_timer_set(st->timer, due - now, 0);
+	return 0;
+}
+
+void executions_flush(struct sandbox *s)
+{
+	for (struct execution *e = s->executions; e; e = e->next) {
+		stream_flush(&e->out);
+		stream_flush(&e->err_out);
+	}
+}
+
 /* Bytes from the box: held until recorded. Beyond the output limit they are neither recorded nor passed on. */
 static size_t on_output(void *ctx, const uint8_t *data, size_t len)
 {
@@ -123,13 +177,8 @@ static size_t on_output(void *ctx, const uint8_t *data, size_t len)
 	if (!s->policy->record_output) {
 		st->offset += take;
 		pass = take;
-	} else {
-		for (size_t at = 0; at < take;) {
-			size_t n = take - at < AUDIT_BLOB_MAX ? take - at : AUDIT_BLOB_MAX;
-			if (record_chunk(st, data + at, n) < 0)
-				return 0;
-			at += n;
-		}
+	} else if (record_output(st, data, take) < 0) {
+		return 0;
 	}
 	if (!fits) {
 		/* Nobody will ever take the rest, so the end doesn't wait for it. */
@@ -173,6 +222,7 @@ static int open_output(struct execution *e, struct execution_stream *st, const c
 {
 	st->execution = e;
 	st->name = name;
+	buf_init(&st->gather, MUX_WINDOW); /* the pump holds no more than that */
 	st->pump = pump_new(e->sandbox->loop, e->sandbox->mux, id, rfd, wfd, &output_ops, st, err);
 	st->open = st->pump != NULL;
 	return st->pump ? 0 : -1;
@@ -342,6 +392,8 @@ int execution_handle_exited(struct sandbox *s, const struct wire_exec_exited *m,
 		return err_set(err, ERR_PROTOCOL, "the agent reports the end of a command that isn't running");
 	e->result.wait_status = m->wait_status;
 	e->exited = true;
+	stream_flush(&e->out);
+	stream_flush(&e->err_out);
 	/* Nobody reads its input any more. */
 	if (e->in)
 		pump_stop_reading(e->in);

@@ -44,6 +44,9 @@ struct execution {
 		struct pump *pump;      /* NULL once over */
 		const char *name;       /* "stdout", "stderr", "tty" */
 		uint64_t offset;        /* bytes recorded so far */
+		struct buf gather;      /* small writes on their way to one record */
+		uint64_t recorded_ns;   /* when the last record was sent */
+		struct loop_timer *timer;
 		bool open;              /* its end hasn't been seen yet */
 	} out, err_out;
 	struct pump *in;
@@ -120,6 +123,8 @@ int execution_handle_exited(struct sandbox *s, const struct wire_exec_exited *m,
 void executions_dispatch(struct sandbox *s);
 /* A command that the agent doesn't start in time fails the sandbox: it must never wait for ever. */
 void executions_check_started(struct sandbox *s);
+/* Nothing is gathered any more: what was, is recorded now. */
+void executions_flush(struct sandbox *s);
 void executions_lose(struct sandbox *s);
 
 /* gate_link.c: the supervisor's end of gate/protocol.h */

@@ -65,6 +65,7 @@ void teardown_begin(struct sandbox *s)
 	s->ending.began_ns = time_monotonic_ns();
 	s->ending.deadline = loop_timer_new(s->loop, on_deadline, s);
 	loop_timer_set(s->ending.deadline, DRAIN_NS, 0);
+	executions_flush(s);
 	if (s->gate) {
 		gate_link_cut(s->gate);
 		gate_link_finish(s->gate);

@@ -15,7 +15,7 @@ static const char *const read_only[] = { "sys", "irq", "bus", "sysrq-trigger" };
  * is the host's root, and no process in it holds a capability. */
 static const char *const covered[] = { "acpi", "asound", "scsi", "fs", "driver", "kcore", "keys", "kmsg", "kallsyms",
 	"timer_list", "timer_stats", "sched_debug", "latency_stats", "interrupts", "cmdline", "modules", "slabinfo",
-	"vmallocinfo", "kpagecount", "kpageflags", "kpagecgroup", "mdstat", "partitions", "diskstats", "swaps" };
+	"vmallocinfo", "kpagecount", "kpageflags", "kpagecgroup", "mdstat", "partitions", "diskstats", "swaps", "locks" };
 
 static int mount_error(struct err *err)
 {

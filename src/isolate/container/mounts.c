@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -37,6 +38,16 @@ static int reopen(int source, struct err *err)
 	return fd_steal(&fd);
 }
 
+/* Layers of an overlay may be id-mapped since Linux 5.19; id-mapped mounts as such are older. */
+static bool overlay_takes_mapped_layers(void)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+	if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2)
+		return true; /* the mount itself will tell */
+	return major > 5 || (major == 5 && minor >= 19);
+}
+
 /* A copy shows one file system: overlay can't look through mounts inside its lower folder, and an ordinary user may not see
  * beneath these. */
 static int clone_source(struct build *b, size_t i, struct err *err)
@@ -46,7 +57,11 @@ static int clone_source(struct build *b, size_t i, struct err *err)
 	cleanup_fd int fd = reopen(b->sources[i], err);
 	if (fd < 0)
 		return -1;
-	int clone = mount_clone(fd, "", m->mode != MOUNT_COPY, attrs, b->map_userns[i], err);
+	int clone = -1;
+	if (m->mode == MOUNT_COPY && b->map_userns[i] >= 0 && !overlay_takes_mapped_layers())
+		err_set(err, ERR_UNSUPPORTED, "this kernel's overlay takes no id-mapped layers");
+	else
+		clone = mount_clone(fd, "", m->mode != MOUNT_COPY, attrs, b->map_userns[i], err);
 	if (clone < 0 && m->mode == MOUNT_COPY && b->map_userns[i] >= 0 && err && err->code == ERR_UNSUPPORTED) {
 		/* Can't be id-mapped: the same copy on write, over a plain copy that counts against the disk limit. */
 		b->plain_copy[i] = true;

@@ -18,6 +18,8 @@
 #include "isolate/common/mounts.h"
 #include "isolate/container/build.h"
 
+#define OVERLAY_WORK "work" /* on the box's disk, as root.c makes it */
+
 /* The descriptor belongs to the supervisor's mount namespace, where we may mount nothing. Its path leads to the same folder in
  * our copy of that namespace; that it is the same is checked, so a folder renamed meanwhile is an error and never another
  * folder. */
@@ -185,7 +187,7 @@ static int mount_overlay(struct build *b, size_t i, struct err *err)
 	char lower[48], upper[48], work[48];
 	snprintf(lower, sizeof(lower), STAGING "/lower/%zu", i);
 	snprintf(upper, sizeof(upper), STAGING "/up/%zu", i);
-	snprintf(work, sizeof(work), STAGING "/work/%zu", i);
+	snprintf(work, sizeof(work), STAGING "/" OVERLAY_WORK "/%zu", i);
 	const struct fs_option options[] = { { "lowerdir", lower }, { "upperdir", upper }, { "workdir", work },
 		{ "redirect_dir", "nofollow" }, { "metacopy", "off" }, { "index", "off" }, { "xino", "off" },
 		{ b->spec.privileged ? NULL : "userxattr", NULL }, { NULL, NULL } };

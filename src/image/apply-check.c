@@ -13,7 +13,7 @@
 #include "image/save.h"
 #include "image/tree.h"
 
-/* Another name of the same file went or came: only the content can tell. */
+/* Another name of the same file went or came, or the file was changed and put back: only the content can tell. */
 static bool same_original_content(const struct change *one, int parent, const char *name, const struct stat *st)
 {
 	char digest[DIGEST_HEX_SIZE];
@@ -28,12 +28,11 @@ bool original_is_unchanged(const struct change *one, int parent, const char *nam
 	if (one->before == FILE_FOLDER)
 		return one->kind != CHANGE_MODE || (st->st_mode & 07777) == one->mode_before ||
 		       (st->st_mode & 07777) == (one->mode_after | 0700); /* ours, interrupted */
-	if (st->st_ino != one->orig_ino || (uint64_t)st->st_size != one->orig_size ||
-		tree_time_ns(&st->st_mtim) != one->orig_mtime_ns)
+	if ((uint64_t)st->st_size != one->orig_size || (one->before != FILE_LINK && (st->st_mode & 07777) != one->mode_before))
 		return false;
-	if (one->before != FILE_LINK && (st->st_mode & 07777) != one->mode_before)
-		return false;
-	return moved || tree_time_ns(&st->st_ctim) == one->orig_ctime_ns || same_original_content(one, parent, name, st);
+	bool same_file = st->st_ino == one->orig_ino && tree_time_ns(&st->st_mtim) == one->orig_mtime_ns &&
+			 (moved || tree_time_ns(&st->st_ctim) == one->orig_ctime_ns);
+	return same_file || same_original_content(one, parent, name, st);
 }
 
 static bool content_is_stored(const struct apply *a, const struct change *one, int parent, const char *name)

@@ -179,11 +179,11 @@ static int digest_upper(struct collect *c, struct change *one, int fd, struct er
 	return 0;
 }
 
-/* A file with several names: its ctime changes when another name goes, so its content has to speak. Unreadable: then the ctime
- * decides alone. */
+/* What the original held, so that one which was changed and put back is known as unchanged, and a file with several names too, whose ctime changes when another
+ * name goes. Not for every deleted file: a whole tree may have been deleted, and would be read for nothing. Unreadable: then times and numbers decide alone. */
 static void digest_original(struct change *one, int folder, const char *name, const struct stat *st)
 {
-	if (st->st_nlink < 2 || one->before != FILE_REGULAR)
+	if (one->before != FILE_REGULAR || (st->st_nlink < 2 && one->kind == CHANGE_DELETED))
 		return;
 	cleanup_fd int fd = tree_open_entry(folder, name, FILE_REGULAR, false);
 	if (fd < 0 || content_digest(fd, content_is_sparse(st), one->orig_digest) < 0)

@@ -155,7 +155,7 @@ static void test_conflicts(void **state)
 		{ "rm lower/mod", "mod" },
 		{ "rm lower/mod; ln -s /etc/passwd lower/mod", "mod" },
 		{ "rm lower/mod; mkdir lower/mod", "mod" },
-		{ "cp lower/mod lower/t; mv lower/t lower/mod", "mod" },
+		{ "echo Mod > lower/t; touch -r lower/mod lower/t; mv lower/t lower/mod", "mod" }, /* same size and time */
 		{ "echo theirs > lower/gone", "gone" },
 		{ "echo theirs > lower/new", "new" },
 		{ "ln -s /etc lower/new", "new" },

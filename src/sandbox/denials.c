@@ -9,12 +9,11 @@
 
 #include "audit/text.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define DENIALS_SINGLE 16u       /* of each system call */
 #define DENIALS_KINDS 512u
 #define DENIALS_FLUSH_NS NS_PER_S
-
-#include "base/text.h"
 
 struct denial_kind {
 	int number;

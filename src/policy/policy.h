@@ -67,7 +67,12 @@ struct network_rule {
 	bool private_ok;          /* `private: true`: the address floor doesn't apply */
 	unsigned line;            /* in the policy file; 0 for --allow */
 	char *text;               /* the host as written, for messages */
+	struct request_rule *request; /* policy/request.h; NULL: every byte to this place is allowed unseen (a tunnel) */
+	struct rule_limits *limits;   /* budgets of this rule; NULL: only the sandbox's */
 };
+
+/* What happens when a placeholder is seen where it has no business. */
+enum canary_action { CANARY_DENY = 0, CANARY_KILL, CANARY_RECORD }; /* deny: that request, recorded; record: let it pass, recorded */
 
 struct policy {
 	char *name, *owner, *review_by, *region, *template_name, *budget;
@@ -82,6 +87,7 @@ struct policy {
 	struct network_rule *rules;
 	size_t n_rules;
 	bool record_output;       /* default true */
+	enum canary_action canary; /* `detect: { canary: deny | kill | record }` */
 	bool builtin;
 	uint8_t hash[POLICY_HASH_SIZE]; /* BLAKE2b-256 of the canonical JSON form; set by policy_seal */
 };
@@ -100,6 +106,8 @@ int policy_parse(const char *text, size_t len, const char *file, const char *now
 
 /* Adds what the command line says. `spec` is HOST[:PORT]; default port 443. */
 int policy_add_allow(struct policy *p, const char *spec, struct err *err);
+/* NAME@HOST[:HEADER]: a rule for that host at port 443 whose requests carry the secret in HEADER (default: authorization). */
+int policy_add_secret(struct policy *p, const char *spec, struct err *err);
 int policy_add_mount(struct policy *p, const char *source, const char *target, enum mount_mode mode, struct err *err);
 
 /* Canonical JSON (sorted keys, no white space), for hashing, storing and `--json`. Free with mem_free. policy_seal computes p->hash from it. */

@@ -31,7 +31,29 @@ enum reason {
 	REASON_HTTP_VERSION,          /* cleartext HTTP/2, HTTP/0.9 and others that can't be judged */
 	REASON_PROTOCOL_MISMATCH,     /* port 443 without TLS, port 80 without HTTP */
 	REASON_PROXY_MALFORMED,       /* the proxy entrance got something it can't judge */
+	/* egress, by request (policy/request.h) */
+	REASON_METHOD_NOT_ALLOWED,
+	REASON_PATH_NOT_ALLOWED,
+	REASON_PATH_AMBIGUOUS,        /* a path that servers read in different ways */
+	REASON_QUERY_NOT_ALLOWED,
+	REASON_HEADER_NOT_ALLOWED,
+	REASON_PACKAGE_NOT_ALLOWED,
+	REASON_REPOSITORY_NOT_ALLOWED,
+	REASON_PUSH_NOT_ALLOWED,
+	REASON_NOT_PINNED,            /* a lock file names what may be fetched, and not this */
+	REASON_DIGEST_MISMATCH,       /* what came isn't what the lock file pins */
+	/* egress, by secrets */
+	REASON_SECRET_NEEDS_TLS,      /* only a verified connection gets a secret */
+	REASON_SECRET_UNAVAILABLE,    /* not set, its helper failed, or revoked */
+	REASON_SECRET_MISPLACED,      /* a placeholder on its way to a place that it isn't bound to: a canary */
+	REASON_FOREIGN_CREDENTIAL,    /* a bound header holds another credential than the placeholder */
+	REASON_RESPONSE_UNREADABLE,   /* its coding can't be taken off, so secrets in it couldn't be found */
+	/* egress, by the server */
+	REASON_UPSTREAM_CERTIFICATE,  /* could not prove who it is */
+	REASON_UPSTREAM_PROTOCOL,     /* broke HTTP or TLS */
+	REASON_HTTP_ABUSE,            /* floods of resets, pings, settings, continuations */
 	/* egress, by budget */
+	REASON_BUDGET_RATE,
 	REASON_BUDGET_CONNECTIONS,
 	REASON_BUDGET_REQUESTS,
 	REASON_BUDGET_BYTES,
@@ -50,6 +72,9 @@ enum reason {
 	REASON_KILLED,                /* by a person or program with the right to */
 	REASON_SUPERVISOR_LOST,
 	REASON_SYSCALL_DENIED,        /* an escape attempt that the system call list refused */
+	REASON_POLICY_CHANGED,        /* a newer generation of the policy doesn't allow it any more */
+	REASON_SECRET_REVOKED,
+	REASON_CANARY,                /* the policy ends a sandbox whose placeholder went astray */
 	REASON_MAX,
 };
 

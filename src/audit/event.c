@@ -58,6 +58,23 @@ static const struct type_info types[AUDIT_TYPE_MAX] = {
 	[AUDIT_SANDBOX_END] = { "sandbox.end", FROM(AUDIT_FROM_SUPERVISOR),
 		{ { "exit_status", 'i' }, { "reason", 't' }, { "totals", 'o', true } } },
 	[AUDIT_LOST] = { "audit.lost", FROM(AUDIT_FROM_AUDITOR), { { "source", 't' }, { "reason", 't' } } },
+	[AUDIT_REQUEST] = { "request", FROM(AUDIT_FROM_GATE),
+		{ { "flow", 'i' }, { "request", 'i' }, { "method", 't' }, { "host", 't' }, { "port", 'i' }, { "path", 't' },
+			{ "query", 'b' }, { "allow", 'b' }, { "reason", 't' }, { "rule", 'x', true } } },
+	[AUDIT_REQUEST_END] = { "request.end", FROM(AUDIT_FROM_GATE),
+		{ { "flow", 'i' }, { "request", 'i' }, { "status", 'i' }, { "bytes_up", 'i' }, { "bytes_down", 'i' },
+			{ "duration_ns", 'i' }, { "reason", 't' } } },
+	[AUDIT_SECRET] = { "secret", FROM(AUDIT_FROM_SUPERVISOR),
+		{ { "secret", 't' }, { "action", 't' }, { "ok", 'b' }, { "generation", 'i', true }, { "detail", 't', true } } },
+	[AUDIT_SECRET_USE] = { "secret.use", FROM(AUDIT_FROM_UPSTREAM),
+		{ { "secret", 't' }, { "generation", 'i' }, { "flow", 'i' }, { "host", 't' }, { "place", 't' } } },
+	[AUDIT_SECRET_FOUND] = { "secret.found", FROM(AUDIT_FROM_UPSTREAM),
+		{ { "secret", 't' }, { "flow", 'i' }, { "host", 't' }, { "spelling", 't' }, { "where", 't' }, { "count", 'i' } } },
+	[AUDIT_CANARY] = { "canary", FROM(AUDIT_FROM_GATE),
+		{ { "secret", 't' }, { "flow", 'i' }, { "host", 't' }, { "port", 'i' }, { "where", 't' }, { "spelling", 't' },
+			{ "action", 't' } } },
+	[AUDIT_POLICY] = { "policy", FROM(AUDIT_FROM_SUPERVISOR),
+		{ { "generation", 'i' }, { "policy_hash", 't' }, { "cut", 'i' }, { "by", 'x', true } } },
 	[AUDIT_CHANGES_APPLIED] = { "changes.applied", FROM(AUDIT_FROM_SUPERVISOR), { { "paths", 'a' }, { "how", 't' } } },
 };
 
@@ -65,6 +82,7 @@ static const char *const source_names[AUDIT_SOURCE_MAX] = {
 	[AUDIT_FROM_SUPERVISOR] = "supervisor",
 	[AUDIT_FROM_GATE] = "gate",
 	[AUDIT_FROM_AUDITOR] = "auditor",
+	[AUDIT_FROM_UPSTREAM] = "upstream",
 };
 
 const char *audit_type_name(enum audit_type type)

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-enum audit_source { AUDIT_FROM_SUPERVISOR = 0, AUDIT_FROM_GATE, AUDIT_FROM_AUDITOR, AUDIT_SOURCE_MAX };
+enum audit_source { AUDIT_FROM_SUPERVISOR = 0, AUDIT_FROM_GATE, AUDIT_FROM_AUDITOR, AUDIT_FROM_UPSTREAM, AUDIT_SOURCE_MAX };
 
 enum audit_type {
 	/* Integer fields are marked :i, booleans :b, arrays :a, objects :o, text :t (see text.h), any kind :x; "?" may be left
@@ -25,7 +25,7 @@ enum audit_type {
 	AUDIT_EXEC_END,		 /* supervisor: execution:i duration_ns:i and one of exit:i signal:x error:t */
 	AUDIT_OUTPUT,	  /* supervisor, with blob: execution:i stream:t ("stdout", "stderr", "tty") offset:i length:i (= the
 			     blob's); the auditor adds blob (its offset in output.bin) and digest */
-	AUDIT_EGRESS,	  /* gate: flow:i host:t port:i address:t? entrance:t protocol:t? allow:b reason:t rule:x? */
+	AUDIT_EGRESS,	  /* gate: flow:i host:t port:i address:t? entrance:t protocol:t? inspected:x? allow:b reason:t rule:x? */
 	AUDIT_EGRESS_END, /* gate: flow:i bytes_up:i bytes_down:i duration_ns:i reason:t? */
 	AUDIT_NAME,	  /* gate: name:t allow:b reason:t count:i: a name asked of DNS (repeats counted) */
 	AUDIT_DENIAL,	  /* supervisor: syscall:t command:t pid:i count:i */
@@ -36,6 +36,13 @@ enum audit_type {
 	AUDIT_TEARDOWN,	  /* supervisor: processes:x mounts:x cgroup:x sockets:x (each "gone" or what is left) durations:x? */
 	AUDIT_SANDBOX_END, /* supervisor: exit_status:i reason:t totals:o?. Last record of a log, unless the writer was lost */
 	AUDIT_LOST,	   /* auditor: source:t reason:t: went away without saying goodbye */
+	AUDIT_REQUEST,	   /* gate: flow:i request:i method:t host:t port:i path:t (without query) query:b allow:b reason:t rule:x? */
+	AUDIT_REQUEST_END, /* gate: flow:i request:i status:i (0: none) bytes_up:i bytes_down:i duration_ns:i reason:t */
+	AUDIT_SECRET,	   /* supervisor: secret:t action:t ("granted", "rotated", "revoked", "helper") ok:b generation:i? detail:t? */
+	AUDIT_SECRET_USE,  /* upstream: secret:t generation:i flow:i host:t place:t ("header:authorization", "query:key", "body") */
+	AUDIT_SECRET_FOUND, /* upstream: secret:t flow:i host:t spelling:t where:t ("header", "body", "trailer") count:i: taken out of an answer */
+	AUDIT_CANARY,	   /* gate: secret:t flow:i host:t port:i where:t spelling:t action:t ("deny", "kill", "record") */
+	AUDIT_POLICY,	   /* supervisor: generation:i policy_hash:t cut:i by:x? */
 	AUDIT_CHANGES_APPLIED, /* supervisor (apply, discard: appended later by the auditor started for it): paths:a how:t */
 	AUDIT_TYPE_MAX,
 };

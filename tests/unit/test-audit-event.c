@@ -23,11 +23,15 @@ static void test_names(void **state)
 /* Each type has exactly one source. */
 static void test_sources(void **state)
 {
-	static const enum audit_type gate[] = { AUDIT_EGRESS, AUDIT_EGRESS_END, AUDIT_NAME };
+	static const enum audit_type gate[] = { AUDIT_EGRESS, AUDIT_EGRESS_END, AUDIT_NAME, AUDIT_REQUEST, AUDIT_REQUEST_END,
+		AUDIT_CANARY };
+	static const enum audit_type upstream[] = { AUDIT_SECRET_USE, AUDIT_SECRET_FOUND };
 	for (unsigned t = 0; t < AUDIT_TYPE_MAX; t++) {
 		enum audit_source want = t == AUDIT_LOST ? AUDIT_FROM_AUDITOR : AUDIT_FROM_SUPERVISOR;
 		for (size_t i = 0; i < ARRAY_LEN(gate); i++)
 			want = gate[i] == t ? AUDIT_FROM_GATE : want;
+		for (size_t i = 0; i < ARRAY_LEN(upstream); i++)
+			want = upstream[i] == t ? AUDIT_FROM_UPSTREAM : want;
 		for (unsigned s = 0; s < AUDIT_SOURCE_MAX; s++)
 			assert_int_equal(audit_type_allowed((enum audit_type)t, (enum audit_source)s), s == want);
 		assert_false(audit_type_allowed((enum audit_type)t, AUDIT_SOURCE_MAX));

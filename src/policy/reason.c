@@ -83,6 +83,8 @@ static const struct {
 	[REASON_UPSTREAM_CERTIFICATE] = { "upstream_certificate",
 		"the server could not prove that it is the host that was asked for; the rule's `ca` can name another authority" },
 	[REASON_UPSTREAM_PROTOCOL] = { "upstream_protocol", "the server broke the protocol, so its answer was not handed over" },
+	[REASON_SERVER_CLOSED] = { "server_closed", "the server ended before its answer was whole; try again" },
+	[REASON_CLIENT_CLOSED] = { "client_closed", "the program in the sandbox gave the request up" },
 	[REASON_HTTP_ABUSE] = { "http_abuse",
 		"the connection was flooded with frames that ask for work and carry nothing; use an ordinary HTTP/2 client" },
 

@@ -51,6 +51,8 @@ enum reason {
 	/* egress, by the server */
 	REASON_UPSTREAM_CERTIFICATE,  /* could not prove who it is */
 	REASON_UPSTREAM_PROTOCOL,     /* broke HTTP or TLS */
+	REASON_SERVER_CLOSED,         /* ended before its answer was whole */
+	REASON_CLIENT_CLOSED,         /* the program in the box gave the request up */
 	REASON_HTTP_ABUSE,            /* floods of resets, pings, settings, continuations */
 	/* egress, by budget */
 	REASON_BUDGET_RATE,

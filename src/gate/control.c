@@ -118,9 +118,10 @@ void control_limit(struct gate *g, enum reason reason)
 
 void control_ready(struct gate *g)
 {
+	static const struct gate_msg_ready no_certificate;
 	struct buf b;
 	buf_init(&b, ANSWER_MAX);
-	gate_msg_ready_encode(&b);
+	gate_msg_ready_encode(&b, &no_certificate);
 	enqueue(g, &b);
 }
 
@@ -134,14 +135,14 @@ void control_done(struct gate *g)
 
 /* ---- receiving ---- */
 
-static int take_config(struct gate *g, const void *p, size_t n, struct err *err)
+static int take_config(struct gate *g, const void *p, size_t n, int fd, struct err *err)
 {
-	struct gate_msg_config m;
+	static struct gate_msg_config m;
 	if (gate_msg_config_decode(p, n, &m, err) < 0)
 		return -1;
-	int r = gate_configure(g, &m, err);
-	gate_msg_config_done(&m);
-	return r;
+	if (fd < 0)
+		return err_set(err, ERR_PROTOCOL, "a CONFIG message came without its policy");
+	return gate_configure(g, &m, fd, err);
 }
 
 static int take_name(struct gate *g, const void *p, size_t n, struct err *err)
@@ -173,7 +174,7 @@ static int take_message(struct gate *g, const void *p, size_t n, int *fd, struct
 		return err_set(err, ERR_PROTOCOL, "CONFIG must be the supervisor's first message, and come once");
 	switch (type) {
 	case GATE_CONFIG:
-		return take_config(g, p, n, err);
+		return take_config(g, p, n, *fd, err);
 	case GATE_NAME:
 		return take_name(g, p, n, err);
 	case GATE_OPEN:

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "gate/internal.h"
+#include "gate/policy-file.h"
 
 #define FLUSH_NS (10 * NS_PER_S)
 
@@ -140,9 +141,9 @@ static int use_resolvers(struct gate *g, const struct gate_msg_config *m, struct
 	return r;
 }
 
-int gate_configure(struct gate *g, const struct gate_msg_config *m, struct err *err)
+int gate_configure(struct gate *g, const struct gate_msg_config *m, int policy_fd, struct err *err)
 {
-	struct policy *p = policy_from_json(m->policy, m->policy_len, err);
+	struct policy *p = policy_fd_read(policy_fd, m->policy_len, err);
 	if (!p)
 		return -1;
 	if (use_resolvers(g, m, err) < 0) {

@@ -49,7 +49,8 @@ void control_resume(struct gate *g); /* sends what waits, and listens again when
 void control_stop(struct gate *g);
 
 /* gate.c */
-int gate_configure(struct gate *g, const struct gate_msg_config *m, struct err *err);
+/* The descriptor holds the policy, and stays the caller's. */
+int gate_configure(struct gate *g, const struct gate_msg_config *m, int policy_fd, struct err *err);
 void gate_asked_name(struct gate *g, const struct gate_msg_name *m);
 void gate_finish(struct gate *g);
 void gate_fail(struct gate *g, const struct err *err); /* ends the loop */

@@ -3,57 +3,14 @@
 
 #include <string.h>
 
-#include "base/mem.h"
-#include "policy/policy.h"
-
-#define POLICY_JSON_MAX (4u * POLICY_TEXT_MAX)
-
-int gate_msg_type(const void *p, size_t n, uint32_t *ret)
-{
-	struct cursor c = cursor_make(p, n);
-	uint32_t type = cursor_u32(&c);
-	if (c.bad)
-		return -1;
-	*ret = type;
-	return 0;
-}
-
-/* Every decoder begins and ends alike: the type, and nothing left over. */
-static struct cursor begin(const void *p, size_t n, uint32_t type)
-{
-	struct cursor c = cursor_make(p, n);
-	if (cursor_u32(&c) != type)
-		c.bad = true;
-	return c;
-}
+#define GATE_BETWEEN "supervisor and gate"
 
 static int end(const struct cursor *c, bool valid, const char *what, struct err *err)
 {
-	if (valid && cursor_done(c))
-		return 0;
-	return err_set(err, ERR_PROTOCOL, "a %s message between supervisor and gate is malformed; both must be of the same version",
-		what);
+	return message_end(c, valid, what, GATE_BETWEEN, err);
 }
 
-/* A byte string into a fixed array, NUL-terminated. Whether a NUL may be inside is the caller's question. */
-static size_t take_text(struct cursor *c, char *out, size_t room)
-{
-	size_t len = 0;
-	const uint8_t *p = cursor_bytes(c, room - 1, &len);
-	if (!p)
-		len = 0;
-	if (len)
-		memcpy(out, p, len);
-	out[len] = 0;
-	return len;
-}
-
-static bool take_bool(struct cursor *c)
-{
-	uint8_t v = cursor_u8(c);
-	c->bad |= v > 1;
-	return v == 1;
-}
+int gate_msg_type(const void *p, size_t n, uint32_t *ret) { return message_type(p, n, ret); }
 
 static enum reason take_reason(struct cursor *c)
 {
@@ -62,35 +19,12 @@ static enum reason take_reason(struct cursor *c)
 	return c->bad ? REASON_NONE : (enum reason)v;
 }
 
-int gate_msg_config_encode(struct buf *out, const struct gate_msg_config *m)
-{
-	int e = buf_put_u32(out, GATE_CONFIG) | buf_put_bytes(out, m->policy, m->policy_len) | buf_put_u32(out, m->n_resolvers);
-	for (unsigned i = 0; i < m->n_resolvers; i++)
-		e |= buf_put_str(out, m->resolvers[i]);
-	return e;
-}
+int gate_msg_config_encode(struct buf *out, const struct gate_msg_config *m) { return config_message_encode(out, GATE_CONFIG, m); }
 
 int gate_msg_config_decode(const void *p, size_t n, struct gate_msg_config *ret, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_CONFIG);
-	struct gate_msg_config m = { 0 };
-	m.policy = cursor_strdup(&c, POLICY_JSON_MAX);
-	m.n_resolvers = cursor_u32(&c);
-	bool valid = m.policy && m.n_resolvers <= GATE_RESOLVERS_MAX;
-	for (unsigned i = 0; valid && i < m.n_resolvers; i++) {
-		size_t len = take_text(&c, m.resolvers[i], sizeof(m.resolvers[i]));
-		valid = len > 0 && strlen(m.resolvers[i]) == len;
-	}
-	if (end(&c, valid, "CONFIG", err) < 0) {
-		mem_free(m.policy);
-		return -1;
-	}
-	m.policy_len = strlen(m.policy);
-	*ret = m;
-	return 0;
+	return config_message_decode(p, n, GATE_CONFIG, GATE_BETWEEN, ret, err);
 }
-
-void gate_msg_config_done(struct gate_msg_config *m) { m->policy = mem_free(m->policy); }
 
 int gate_msg_name_encode(struct buf *out, const struct gate_msg_name *m)
 {
@@ -99,9 +33,9 @@ int gate_msg_name_encode(struct buf *out, const struct gate_msg_name *m)
 
 int gate_msg_name_decode(const void *p, size_t n, struct gate_msg_name *ret, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_NAME);
+	struct cursor c = message_begin(p, n, GATE_NAME);
 	struct gate_msg_name m = { .query = cursor_u32(&c) };
-	m.len = take_text(&c, m.text, sizeof(m.text));
+	m.len = message_bytes(&c, m.text, sizeof(m.text));
 	if (end(&c, true, "NAME", err) < 0)
 		return -1;
 	*ret = m;
@@ -132,10 +66,10 @@ static bool open_valid(const struct gate_msg_open *m)
 
 int gate_msg_open_decode(const void *p, size_t n, struct gate_msg_open *ret, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_OPEN);
+	struct cursor c = message_begin(p, n, GATE_OPEN);
 	struct gate_msg_open m = { .flow = cursor_u64(&c) };
 	m.entrance = (enum wire_entrance)cursor_u8(&c);
-	m.name_len = take_text(&c, m.name, sizeof(m.name));
+	m.name_len = message_bytes(&c, m.name, sizeof(m.name));
 	uint8_t family = cursor_u8(&c);
 	const uint8_t *address = cursor_take(&c, sizeof(m.address.bytes));
 	m.port = cursor_u16(&c);
@@ -153,16 +87,47 @@ int gate_msg_finish_encode(struct buf *out) { return buf_put_u32(out, GATE_FINIS
 
 int gate_msg_finish_decode(const void *p, size_t n, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_FINISH);
+	struct cursor c = message_begin(p, n, GATE_FINISH);
 	return end(&c, true, "FINISH", err);
 }
 
-int gate_msg_ready_encode(struct buf *out) { return buf_put_u32(out, GATE_READY); }
+int gate_msg_policy_encode(struct buf *out, const struct gate_msg_policy *m) { return policy_message_encode(out, GATE_POLICY, m); }
 
-int gate_msg_ready_decode(const void *p, size_t n, struct err *err)
+int gate_msg_policy_decode(const void *p, size_t n, struct gate_msg_policy *ret, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_READY);
-	return end(&c, true, "READY", err);
+	return policy_message_decode(p, n, GATE_POLICY, GATE_BETWEEN, ret, err);
+}
+
+int gate_msg_revoked_encode(struct buf *out, const struct gate_msg_revoked *m)
+{
+	return buf_put_u32(out, GATE_REVOKED) | buf_put_str(out, m->name);
+}
+
+int gate_msg_revoked_decode(const void *p, size_t n, struct gate_msg_revoked *ret, struct err *err)
+{
+	struct cursor c = message_begin(p, n, GATE_REVOKED);
+	struct gate_msg_revoked m = { 0 };
+	message_text(&c, m.name, sizeof(m.name), 1);
+	if (end(&c, true, "REVOKED", err) < 0)
+		return -1;
+	*ret = m;
+	return 0;
+}
+
+int gate_msg_ready_encode(struct buf *out, const struct gate_msg_ready *m)
+{
+	return buf_put_u32(out, GATE_READY) | buf_put_str(out, m->ca_pem);
+}
+
+int gate_msg_ready_decode(const void *p, size_t n, struct gate_msg_ready *ret, struct err *err)
+{
+	struct cursor c = message_begin(p, n, GATE_READY);
+	struct gate_msg_ready m = { 0 };
+	message_text(&c, m.ca_pem, sizeof(m.ca_pem), 0);
+	if (end(&c, true, "READY", err) < 0)
+		return -1;
+	*ret = m;
+	return 0;
 }
 
 int gate_msg_answer_encode(struct buf *out, const struct gate_msg_answer *m)
@@ -176,9 +141,9 @@ int gate_msg_answer_encode(struct buf *out, const struct gate_msg_answer *m)
 
 int gate_msg_answer_decode(const void *p, size_t n, struct gate_msg_answer *ret, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_ANSWER);
+	struct cursor c = message_begin(p, n, GATE_ANSWER);
 	struct gate_msg_answer m = { .query = cursor_u32(&c) };
-	m.allowed = take_bool(&c);
+	m.allowed = message_bool(&c);
 	m.n_ports = cursor_u16(&c);
 	bool valid = m.n_ports <= WIRE_PORTS_MAX;
 	for (unsigned i = 0; valid && i < m.n_ports; i++)
@@ -197,12 +162,12 @@ int gate_msg_denied_encode(struct buf *out, const struct gate_msg_denied *m)
 
 int gate_msg_denied_decode(const void *p, size_t n, struct gate_msg_denied *ret, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_DENIED);
+	struct cursor c = message_begin(p, n, GATE_DENIED);
 	struct gate_msg_denied m = { 0 };
-	size_t len = take_text(&c, m.host, sizeof(m.host));
+	message_text(&c, m.host, sizeof(m.host), 0);
 	m.port = cursor_u16(&c);
 	m.reason = take_reason(&c);
-	if (end(&c, strlen(m.host) == len, "DENIED", err) < 0)
+	if (end(&c, true, "DENIED", err) < 0)
 		return -1;
 	*ret = m;
 	return 0;
@@ -215,7 +180,7 @@ int gate_msg_limit_encode(struct buf *out, const struct gate_msg_limit *m)
 
 int gate_msg_limit_decode(const void *p, size_t n, struct gate_msg_limit *ret, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_LIMIT);
+	struct cursor c = message_begin(p, n, GATE_LIMIT);
 	struct gate_msg_limit m = { .reason = take_reason(&c) };
 	m.value = cursor_u64(&c);
 	if (end(&c, true, "LIMIT", err) < 0)
@@ -232,12 +197,40 @@ int gate_msg_done_encode(struct buf *out, const struct gate_msg_done *m)
 
 int gate_msg_done_decode(const void *p, size_t n, struct gate_msg_done *ret, struct err *err)
 {
-	struct cursor c = begin(p, n, GATE_DONE);
+	struct cursor c = message_begin(p, n, GATE_DONE);
 	struct gate_msg_done m = { .allowed = cursor_u64(&c) };
 	m.denied = cursor_u64(&c);
 	m.bytes_up = cursor_u64(&c);
 	m.bytes_down = cursor_u64(&c);
 	if (end(&c, true, "DONE", err) < 0)
+		return -1;
+	*ret = m;
+	return 0;
+}
+
+int gate_msg_policy_set_encode(struct buf *out, const struct gate_msg_policy_set *m)
+{
+	return policy_set_message_encode(out, GATE_POLICY_SET, m);
+}
+
+int gate_msg_policy_set_decode(const void *p, size_t n, struct gate_msg_policy_set *ret, struct err *err)
+{
+	return policy_set_message_decode(p, n, GATE_POLICY_SET, GATE_BETWEEN, ret, err);
+}
+
+int gate_msg_canary_encode(struct buf *out, const struct gate_msg_canary *m)
+{
+	return buf_put_u32(out, GATE_CANARY) | buf_put_str(out, m->name) | buf_put_str(out, m->host) | buf_put_u16(out, m->port);
+}
+
+int gate_msg_canary_decode(const void *p, size_t n, struct gate_msg_canary *ret, struct err *err)
+{
+	struct cursor c = message_begin(p, n, GATE_CANARY);
+	struct gate_msg_canary m = { 0 };
+	message_text(&c, m.name, sizeof(m.name), 1);
+	message_text(&c, m.host, sizeof(m.host), 0);
+	m.port = cursor_u16(&c);
+	if (end(&c, true, "CANARY", err) < 0)
 		return -1;
 	*ret = m;
 	return 0;

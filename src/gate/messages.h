@@ -12,20 +12,13 @@
 #include "base/addr.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "gate/config-message.h"
 #include "gate/protocol.h"
 #include "policy/reason.h"
 #include "wire/messages.h"
 
-#define GATE_RESOLVERS_MAX 8u
-#define GATE_RESOLVER_TEXT_MAX 64u
-#define GATE_HOST_TEXT_MAX 256u /* of a host in DENIED, escaped */
-
-struct gate_msg_config {
-	char *policy;                         /* JSON, NUL-terminated; owned when decoded: gate_msg_config_done */
-	size_t policy_len;
-	unsigned n_resolvers;                 /* 0: the system's */
-	char resolvers[GATE_RESOLVERS_MAX][GATE_RESOLVER_TEXT_MAX + 1]; /* "IP:PORT" */
-};
+#define GATE_HOST_TEXT_MAX 256u /* of a host in DENIED and CANARY, escaped */
+#define GATE_CA_PEM_MAX (16u * 1024u)
 
 struct gate_msg_name { uint32_t query; char text[HOSTNAME_MAX + 2]; size_t len; }; /* bytes as the box asked for them */
 
@@ -42,21 +35,27 @@ struct gate_msg_answer { uint32_t query; bool allowed; uint16_t n_ports; uint16_
 struct gate_msg_denied { char host[GATE_HOST_TEXT_MAX + 1]; uint16_t port; enum reason reason; };
 struct gate_msg_limit { enum reason reason; uint64_t value; };
 struct gate_msg_done { uint64_t allowed, denied, bytes_up, bytes_down; };
+struct gate_msg_revoked { char name[SECRET_NAME_MAX + 1]; };
+struct gate_msg_ready { char ca_pem[GATE_CA_PEM_MAX + 1]; }; /* "": nothing is intercepted */
+struct gate_msg_canary { char name[SECRET_NAME_MAX + 1]; char host[GATE_HOST_TEXT_MAX + 1]; uint16_t port; };
 
 /* First u32 of a message. 0 or -1. */
 int gate_msg_type(const void *p, size_t n, uint32_t *ret);
 
 int gate_msg_config_encode(struct buf *out, const struct gate_msg_config *m);
 int gate_msg_config_decode(const void *p, size_t n, struct gate_msg_config *ret, struct err *err);
-void gate_msg_config_done(struct gate_msg_config *m);
 int gate_msg_name_encode(struct buf *out, const struct gate_msg_name *m);
 int gate_msg_name_decode(const void *p, size_t n, struct gate_msg_name *ret, struct err *err);
 int gate_msg_open_encode(struct buf *out, const struct gate_msg_open *m);
 int gate_msg_open_decode(const void *p, size_t n, struct gate_msg_open *ret, struct err *err);
 int gate_msg_finish_encode(struct buf *out);
 int gate_msg_finish_decode(const void *p, size_t n, struct err *err);
-int gate_msg_ready_encode(struct buf *out);
-int gate_msg_ready_decode(const void *p, size_t n, struct err *err);
+int gate_msg_policy_encode(struct buf *out, const struct gate_msg_policy *m);
+int gate_msg_policy_decode(const void *p, size_t n, struct gate_msg_policy *ret, struct err *err);
+int gate_msg_revoked_encode(struct buf *out, const struct gate_msg_revoked *m);
+int gate_msg_revoked_decode(const void *p, size_t n, struct gate_msg_revoked *ret, struct err *err);
+int gate_msg_ready_encode(struct buf *out, const struct gate_msg_ready *m);
+int gate_msg_ready_decode(const void *p, size_t n, struct gate_msg_ready *ret, struct err *err);
 int gate_msg_answer_encode(struct buf *out, const struct gate_msg_answer *m);
 int gate_msg_answer_decode(const void *p, size_t n, struct gate_msg_answer *ret, struct err *err);
 int gate_msg_denied_encode(struct buf *out, const struct gate_msg_denied *m);
@@ -65,3 +64,7 @@ int gate_msg_limit_encode(struct buf *out, const struct gate_msg_limit *m);
 int gate_msg_limit_decode(const void *p, size_t n, struct gate_msg_limit *ret, struct err *err);
 int gate_msg_done_encode(struct buf *out, const struct gate_msg_done *m);
 int gate_msg_done_decode(const void *p, size_t n, struct gate_msg_done *ret, struct err *err);
+int gate_msg_policy_set_encode(struct buf *out, const struct gate_msg_policy_set *m);
+int gate_msg_policy_set_decode(const void *p, size_t n, struct gate_msg_policy_set *ret, struct err *err);
+int gate_msg_canary_encode(struct buf *out, const struct gate_msg_canary *m);
+int gate_msg_canary_decode(const void *p, size_t n, struct gate_msg_canary *ret, struct err *err);

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "gate/messages.h"
+#include "gate/policy-file.h"
 #include "gate/protocol.h"
 
 #define PROBE_NAME "probe.bulkhead.invalid" /* RFC 6761: .invalid never resolves */
@@ -188,7 +189,8 @@ static int on_limit(struct sandbox *s, const void *p, size_t n, struct err *err)
 
 static int on_gate_ready(struct sandbox *s, const void *p, size_t n, struct err *err)
 {
-	return gate_msg_ready_decode(p, n, err);
+	static struct gate_msg_ready m;
+	return gate_msg_ready_decode(p, n, &m, err);
 }
 
 static int handle(struct sandbox *s, const void *p, size_t n, struct err *err)
@@ -317,17 +319,19 @@ int gate_link_name(struct gate_link *g, const struct wire_name_query *q, struct 
 static int send_config(struct gate_link *g, struct err *err)
 {
 	struct sandbox *s = g->sandbox;
-	struct gate_msg_config m = { 0 };
+	static struct gate_msg_config m;
 	struct gate_msg_name probe = { .query = PROBE_QUERY, .text = PROBE_NAME, .len = sizeof(PROBE_NAME) - 1 };
 	struct buf b;
-	m.policy = policy_to_json(s->policy);
-	m.policy_len = strlen(m.policy);
+	m = (struct gate_msg_config){ 0 };
+	memcpy(m.sandbox, s->spec.id, sizeof(m.sandbox));
+	int fd = policy_fd_make(s->policy, &m.policy_len, err);
+	if (fd < 0)
+		return -1;
 	for (size_t i = 0; s->resolvers && s->resolvers[i] && i < GATE_RESOLVERS_MAX; i++)
 		strncpy(m.resolvers[m.n_resolvers++], s->resolvers[i], GATE_RESOLVER_TEXT_MAX);
 	buf_init(&b, GATE_MESSAGE_MAX);
-	int r = gate_msg_config_encode(&b, &m);
-	mem_free(m.policy);
-	r = r < 0 ? err_set(err, ERR_LIMIT, "the policy is too large for the gate (%u bytes): name fewer destinations", GATE_MESSAGE_MAX) : post(g, &b, -1, err);
+	int r = gate_msg_config_encode(&b, &m) < 0 ? err_set(err, ERR_LIMIT, "the gate's configuration is too large") : post(g, &b, fd_steal(&fd), err);
+	fd_close(&fd);
 	buf_clear(&b);
 	if (r == 0 && (r = gate_msg_name_encode(&b, &probe)) == 0)
 		r = post(g, &b, -1, err);

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "event/child.h"
 #include "gate/gate.h"
+#include "gate/policy-file.h"
 #include "policy/policy.h"
 
 #define PATIENCE_NS (20 * NS_PER_S)
@@ -38,7 +39,9 @@ static void take_message(struct rig *r, const uint8_t *p, size_t n)
 	uint32_t type = 0;
 	assert_int_equal(gate_msg_type(p, n, &type), 0);
 	if (type == GATE_READY) {
-		assert_int_equal(gate_msg_ready_decode(p, n, NULL), 0);
+		static struct gate_msg_ready m;
+		assert_int_equal(gate_msg_ready_decode(p, n, &m, NULL), 0);
+		assert_string_equal(m.ca_pem, "");
 		r->ready = true;
 	} else if (type == GATE_ANSWER) {
 		assert_int_equal(gate_msg_answer_decode(p, n, &r->answer, NULL), 0);
@@ -83,7 +86,7 @@ static void send_buf(struct rig *r, struct buf *b, const int *fd)
 	buf_free(b);
 }
 
-static char *policy_json(struct rig *r, const char *network, const char *limits)
+static struct policy *make_policy(struct rig *r, const char *network, const char *limits)
 {
 	char yaml[8192], rules[4096], *warning = NULL;
 	size_t n = 0;
@@ -98,22 +101,25 @@ static char *policy_json(struct rig *r, const char *network, const char *limits)
 		fail_msg("%s\n%s", err.text, yaml);
 	mem_free(warning);
 	policy_seal(p);
-	char *json = policy_to_json(p);
-	policy_free(p);
-	return json;
+	return p;
 }
 
 static void send_config(struct rig *r, const char *network, const char *limits)
 {
-	struct gate_msg_config m = { .n_resolvers = 1 };
-	m.policy = policy_json(r, network, limits);
-	m.policy_len = strlen(m.policy);
+	static struct gate_msg_config m;
+	struct policy *p = make_policy(r, network, limits);
+	struct err err = ERR_INIT;
+	m = (struct gate_msg_config){ .n_resolvers = 1, .sandbox = "rigrigrigrig" };
+	int fd = policy_fd_make(p, &m.policy_len, &err);
+	if (fd < 0)
+		fail_msg("%s", err.text);
+	policy_free(p);
 	snprintf(m.resolvers[0], sizeof(m.resolvers[0]), "127.0.0.1:%u", r->dns_port);
 	struct buf b;
 	buf_init(&b, GATE_MESSAGE_MAX);
 	assert_int_equal(gate_msg_config_encode(&b, &m), 0);
-	gate_msg_config_done(&m);
-	send_buf(r, &b, NULL);
+	send_buf(r, &b, &fd);
+	fd_close(&fd);
 }
 
 void rig_ask(struct rig *r, const void *name, size_t len)

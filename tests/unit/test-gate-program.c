@@ -130,7 +130,7 @@ static void broken_messages_end_it(void **state)
 {
 	static const struct { const void *p; size_t len; } cases[] = {
 		{ "\0\0\0\4", 4 },                  /* FINISH before CONFIG */
-		{ "\0\0\0\1\0\0\0\2{}\0\0\0\0", 14 }, /* a policy that isn't one */
+		{ "\0\0\0\1" "\0\0\0\0\0\0\0\2" "\0\0\0\0" "\0\0\0\x0c" "abcdefghijkl" "\0\0\0\0", 36 }, /* no policy beside it */
 		{ "\0\0\0\1", 4 }, { "x", 1 }, { "\0\0\0\x63", 4 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

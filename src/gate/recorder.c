@@ -202,3 +202,8 @@ int recorder_name(struct recorder *r, const struct name_event *e)
 	}
 	return send_event(r, AUDIT_NAME, o, NULL, NULL, NULL);
 }
+
+int recorder_send(struct recorder *r, enum audit_type type, json_t *fields, recorder_fn fn, void *ctx, struct recorder_ticket **ret_ticket)
+{
+	return send_event(r, type, fields, fn, ctx, ret_ticket);
+}

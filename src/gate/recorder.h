@@ -56,5 +56,7 @@ int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_f
 	struct recorder_ticket **ret_ticket);
 int recorder_egress_end(struct recorder *r, const struct egress_end_event *e);
 int recorder_name(struct recorder *r, const struct name_event *e);
+/* Any event of the gate's or the upstream half's; takes the reference to `fields`. */
+int recorder_send(struct recorder *r, enum audit_type type, json_t *fields, recorder_fn fn, void *ctx, struct recorder_ticket **ret_ticket);
 /* fn won't be called; the event stays sent. Accepts NULL; returns NULL. */
 struct recorder_ticket *recorder_forget(struct recorder_ticket *t);

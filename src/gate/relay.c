@@ -11,6 +11,7 @@
 struct lane {
 	struct buf queue;       /* filtered, on its way */
 	size_t uncredited;      /* raw bytes whose sender still waits for their credit */
+	bool waiting;           /* the filter may hold more than the queue had room for */
 	bool ended;             /* the sender is done */
 	bool drained;           /* … and the filter gave its rest */
 	bool told;              /* … and the receiver knows */
@@ -57,6 +58,14 @@ struct relay *relay_new(struct http_stream *near, bool end, const struct relay_o
 }
 
 bool relay_connected(const struct relay *r) { return r->connected; }
+void *relay_ctx(const struct relay *r) { return r->ctx; }
+
+void relay_disconnect(struct relay *r)
+{
+	r->far = NULL;
+	r->connected = false;
+}
+
 bool relay_answered(const struct relay *r) { return r->answered; }
 enum reason relay_reason(const struct relay *r) { return r->reason; }
 unsigned relay_status(const struct relay *r) { return r->status; }
@@ -166,7 +175,7 @@ static bool flush(struct relay *r, bool up)
 	else if (n)
 		buf_consume(&l->queue, n);
 	moved(r, up, n);
-	if (l->queue.len <= QUEUE_CREDIT_BELOW)
+	if (l->queue.len <= QUEUE_CREDIT_BELOW && !l->waiting)
 		credit(from, l);
 	return l->queue.len == 0;
 }
@@ -198,6 +207,18 @@ static void tell_end(struct relay *r, bool up)
 		answered_early(r);
 }
 
+/* What the filter held back for want of room, as long as there is room. */
+static enum reason take_more(struct relay *r, struct lane *l, bool *empty)
+{
+	while (*empty && l->waiting) {
+		enum reason reason = r->ops.down_more(r->ctx, &l->queue, &l->waiting);
+		if (reason != REASON_NONE)
+			return reason;
+		*empty = flush(r, false);
+	}
+	return REASON_NONE;
+}
+
 /* Moves one direction as far as it goes. */
 static void advance(struct relay *r, bool up)
 {
@@ -205,13 +226,14 @@ static void advance(struct relay *r, bool up)
 	if (!(up ? r->far : r->near) || l->told || r->reason != REASON_NONE)
 		return;
 	bool empty = flush(r, up);
-	if (empty && l->ended && !l->drained) {
-		enum reason reason = drain_filter(r, up);
-		if (reason != REASON_NONE) {
-			relay_refuse(r, reason);
-			return;
-		}
-		empty = flush(r, up);
+	enum reason reason = up ? REASON_NONE : take_more(r, l, &empty);
+	if (reason == REASON_NONE && empty && l->ended && !l->drained) {
+		reason = drain_filter(r, up);
+		empty = reason == REASON_NONE && flush(r, up);
+	}
+	if (reason != REASON_NONE) {
+		relay_refuse(r, reason);
+		return;
 	}
 	if (empty && l->drained)
 		tell_end(r, up);
@@ -227,6 +249,7 @@ static void take(struct relay *r, bool up, const uint8_t *p, size_t len)
 	l->uncredited += len;
 	if (filter) {
 		reason = filter(r->ctx, p, len, &l->queue);
+		l->waiting = !up && r->ops.down_more;
 	} else {
 		size_t n = l->queue.len ? 0 : http_stream_send_data(to, p, len);
 		moved(r, up, n);

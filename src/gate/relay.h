@@ -23,6 +23,9 @@ struct relay_ops {
 	enum reason (*up_end)(void *ctx, struct buf *out, struct http_head *trailers); /* trailers may be NULL; may be changed */
 	enum reason (*down_head)(void *ctx, struct http_head *head);                   /* a copy: may be changed; interim ones too */
 	enum reason (*down_data)(void *ctx, const uint8_t *p, size_t len, struct buf *out);
+	/* A filter that makes more of its bytes than it was given (unpacking) keeps the rest and is asked for it when `out` was passed on: it appends some and says
+	 * whether more is waiting. Until then the sender gets no credit. May be NULL. */
+	enum reason (*down_more)(void *ctx, struct buf *out, bool *ret_waiting);
 	enum reason (*down_end)(void *ctx, struct buf *out, struct http_head *trailers);
 	/* A refusal before the response head: fills head and body of the answer to the near side. */
 	void (*on_refused)(void *ctx, enum reason reason, struct http_head *head, struct buf *body);
@@ -39,6 +42,10 @@ struct relay *relay_new(struct http_stream *near, bool end, const struct relay_o
 int relay_connect(struct relay *r, struct http_conn *far, const struct http_head *head, void (*kick_near)(void *), void (*kick_far)(void *), void *kick_ctx,
 	struct err *err);
 bool relay_connected(const struct relay *r);
+/* From the far connection's on_close, instead of relay_far_close: that stream is forgotten, and relay_connect may be called once more. For a request without a body,
+ * before anything of its answer came. */
+void relay_disconnect(struct relay *r);
+void *relay_ctx(const struct relay *r);
 bool relay_answered(const struct relay *r);      /* the final response head went to the near side */
 /* Refuses: words if the head was not sent yet, else a reset. The far stream is reset. on_over follows from the loop. */
 void relay_refuse(struct relay *r, enum reason reason);

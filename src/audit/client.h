@@ -12,12 +12,13 @@
 #include "audit/event.h"
 #include "event/loop.h"
 
-/* Descriptors of bulkhead-audit at its start: one socket for each source (the gate's may be absent), and the sandbox's folder.
+/* Descriptors of bulkhead-audit at its start: one socket for each source (those of the gate and of its upstream half may be absent), and the sandbox's folder.
  * Arguments: none. It ends when all sockets are closed, after syncing the log: it outlives its parent by that moment, on
  * purpose. audit/start.h starts it. */
 #define AUDIT_SUPERVISOR_FD 3
 #define AUDIT_GATE_FD 4
 #define AUDIT_DIR_FD 5
+#define AUDIT_UPSTREAM_FD 6
 
 #define AUDIT_BLOB_MAX (128u * 1024u)
 /* Fits the default socket buffer of an ordinary user (net.core.wmem_default). Fields as JSON and blob together. */

@@ -16,8 +16,8 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define BATCH_MAX 64u /* events of one source before the other has its turn */
-#define N_SOURCES 2u
+#define BATCH_MAX 64u /* events of one source before the next has its turn */
+#define N_SOURCES 3u
 
 struct source {
 	enum audit_source source;
@@ -46,10 +46,11 @@ static void tell_failed(int fd, const struct err *why)
 	buf_free(&b);
 }
 
-void audit_refuse(int supervisor_fd, int gate_fd, const struct err *why)
+void audit_refuse(const struct audit_sockets *sockets, const struct err *why)
 {
-	tell_failed(supervisor_fd, why);
-	tell_failed(gate_fd, why);
+	tell_failed(sockets->supervisor, why);
+	tell_failed(sockets->gate, why);
+	tell_failed(sockets->upstream, why);
 }
 
 static void send_answers(struct source *s)
@@ -200,17 +201,26 @@ static void wait_and_work(struct server *v)
 	}
 }
 
-int audit_serve(struct record_writer *w, int supervisor_fd, int gate_fd, uint64_t cut_bytes, struct err *err)
+static bool any_open(const struct server *v)
+{
+	for (unsigned i = 0; i < N_SOURCES; i++)
+		if (v->sources[i].fd >= 0)
+			return true;
+	return false;
+}
+
+int audit_serve(struct record_writer *w, const struct audit_sockets *sockets, uint64_t cut_bytes, struct err *err)
 {
 	struct server *v = mem_alloc(sizeof(*v));
 	v->w = w;
 	v->message = mem_alloc(AUDIT_MESSAGE_MAX);
-	v->sources[0] = (struct source){ .source = AUDIT_FROM_SUPERVISOR, .fd = supervisor_fd };
-	v->sources[1] = (struct source){ .source = AUDIT_FROM_GATE, .fd = gate_fd };
+	v->sources[0] = (struct source){ .source = AUDIT_FROM_SUPERVISOR, .fd = sockets->supervisor };
+	v->sources[1] = (struct source){ .source = AUDIT_FROM_GATE, .fd = sockets->gate };
+	v->sources[2] = (struct source){ .source = AUDIT_FROM_UPSTREAM, .fd = sockets->upstream };
 	if (cut_bytes > 0)
 		append_own(v, json_pack("{s:s, s:s, s:I}", "source", audit_source_name(AUDIT_FROM_AUDITOR), "reason", "torn",
 				      "cut_bytes", (json_int_t)cut_bytes));
-	while (v->sources[0].fd >= 0 || v->sources[1].fd >= 0)
+	while (any_open(v))
 		wait_and_work(v);
 
 	bool failed = v->failed;

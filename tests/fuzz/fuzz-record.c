@@ -116,7 +116,10 @@ static void fuzz_message(const uint8_t *data, size_t size)
 	if (record_writer_open(folder(), &w, &cut, NULL) < 0 || send(pair[0], data, size, MSG_NOSIGNAL) < 0)
 		abort();
 	shutdown(pair[0], SHUT_WR);
-	audit_serve(w, -1, pair[1], 0, NULL);
+	/* From the source with the fewest types, or the one with the most. */
+	bool upstream = size % 2 == 0;
+	struct audit_sockets sockets = { -1, upstream ? -1 : pair[1], upstream ? pair[1] : -1 };
+	audit_serve(w, &sockets, 0, NULL);
 	record_writer_free(w);
 	close(pair[0]);
 	/* Whatever was said, the log is good. */

@@ -74,10 +74,10 @@ static int send_output(struct seen *s, size_t len, struct err *err)
 
 struct auditor {
 	pid_t pid;
-	int supervisor, gate;
+	int supervisor, gate, upstream; /* upstream: -1 without one */
 };
 
-static int serve_in_child(int dirfd, int supervisor, int gate, uint64_t file_limit)
+static int serve_in_child(int dirfd, const struct audit_sockets *sockets, uint64_t file_limit)
 {
 	struct rlimit limit = { file_limit, RLIM_INFINITY };
 	struct record_writer *w = NULL;
@@ -86,25 +86,35 @@ static int serve_in_child(int dirfd, int supervisor, int gate, uint64_t file_lim
 	signal(SIGXFSZ, SIG_IGN);
 	if (record_writer_open(dirfd, &w, &cut, &err) < 0 || (file_limit && setrlimit(RLIMIT_FSIZE, &limit) < 0))
 		return 2;
-	int r = audit_serve(w, supervisor, gate, cut, &err);
+	int r = audit_serve(w, sockets, cut, &err);
 	record_writer_free(w);
 	return r < 0 ? 1 : 0;
 }
 
-static struct auditor start_auditor(int dirfd, uint64_t file_limit)
+static struct auditor start_auditor_with(int dirfd, uint64_t file_limit, bool with_upstream)
 {
-	int supervisor[2], gate[2];
+	int supervisor[2], gate[2], upstream[2] = { -1, -1 };
 	make_pair(supervisor);
 	make_pair(gate);
+	if (with_upstream)
+		make_pair(upstream);
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(supervisor[0]);
 		close(gate[0]);
-		_exit(serve_in_child(dirfd, supervisor[1], gate[1], file_limit));
+		fd_close(&upstream[0]);
+		struct audit_sockets sockets = { supervisor[1], gate[1], upstream[1] };
+		_exit(serve_in_child(dirfd, &sockets, file_limit));
 	}
 	close(supervisor[1]);
 	close(gate[1]);
-	return (struct auditor){ pid, supervisor[0], gate[0] };
+	fd_close(&upstream[1]);
+	return (struct auditor){ pid, supervisor[0], gate[0], upstream[0] };
+}
+
+static struct auditor start_auditor(int dirfd, uint64_t file_limit)
+{
+	return start_auditor_with(dirfd, file_limit, false);
 }
 
 static int auditor_status(const struct auditor *a)
@@ -144,6 +154,64 @@ static void test_two_sources(void **state)
 	assert_true(v.intact);
 	assert_int_equal(v.records, 201);
 	expect_lost(f->fd, "", "", 0);
+	loop_free(loop);
+}
+
+static json_t *fields_use(void)
+{
+	return json_pack("{s:s, s:i, s:i, s:s, s:s}", "secret", "github", "generation", 1, "flow", 7, "host", "a.example", "place",
+		"header:authorization");
+}
+
+/* The upstream half has its own socket, and is its own source; the record waits for it as for the others. */
+static void test_three_sources(void **state)
+{
+	struct folder *f = *state;
+	struct auditor a = start_auditor_with(f->fd, 0, true);
+	struct loop *loop = loop_new();
+	struct seen upstream = { 0 };
+	struct err err = ERR_INIT;
+	struct audit_client *sup = audit_client_new(loop, a.supervisor, NULL, NULL);
+	assert_int_equal(audit_client_send(sup, AUDIT_SANDBOX_END, fields_end(), NULL, 0, NULL, NULL, &err), 0);
+	audit_client_free(sup);
+	audit_client_free(audit_client_new(loop, a.gate, NULL, NULL));
+	upstream.client = audit_client_new(loop, a.upstream, on_lost, &upstream);
+	for (unsigned i = 0; i < 50; i++)
+		assert_int_equal(audit_client_send(upstream.client, AUDIT_SECRET_USE, fields_use(), NULL, 0, on_done, &upstream, &err), 0);
+	assert_int_equal(audit_client_drain(upstream.client, WAIT_NS, &err), 0);
+	audit_client_free(upstream.client);
+	assert_int_equal(auditor_status(&a), 0);
+	assert_int_equal(upstream.done, 50);
+	struct record_verdict v = verdict_of(f->fd);
+	assert_true(v.intact && v.complete && !v.lost);
+	assert_int_equal(v.records, 51);
+	loop_free(loop);
+}
+
+/* It can say what it did with secrets, and nothing of what the gate decides; gone without goodbye, it is lost under its own name. */
+static void test_upstream_is_held_to_its_types(void **state)
+{
+	struct folder *f = *state;
+	struct auditor a = start_auditor_with(f->fd, 0, true);
+	struct loop *loop = loop_new();
+	struct seen upstream = { 0 };
+	struct err err = ERR_INIT;
+	upstream.client = audit_client_new(loop, a.upstream, on_lost, &upstream);
+	assert_int_equal(audit_client_send(upstream.client, AUDIT_EGRESS, fields_egress(), NULL, 0, on_done, &upstream, &err), 0);
+	assert_int_equal(audit_client_drain(upstream.client, WAIT_NS, &err), -1);
+	assert_int_equal(upstream.lost, 1);
+	audit_client_free(upstream.client);
+	close(a.gate);
+	close(a.supervisor);
+	assert_int_equal(auditor_status(&a), 0);
+	expect_lost(f->fd, "upstream", "protocol", 3);
+
+	a = start_auditor_with(f->fd, 0, true);
+	close(a.upstream);
+	close(a.gate);
+	close(a.supervisor);
+	assert_int_equal(auditor_status(&a), 0);
+	expect_lost(f->fd, "upstream", "died", 5);
 	loop_free(loop);
 }
 
@@ -544,6 +612,8 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_two_sources, folder_make, folder_remove),
+		cmocka_unit_test_setup_teardown(test_three_sources, folder_make, folder_remove),
+		cmocka_unit_test_setup_teardown(test_upstream_is_held_to_its_types, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(test_back_pressure, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(test_free_flushes, folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(test_supervisor_dies, folder_make, folder_remove),

@@ -17,17 +17,18 @@
 struct running {
 	struct audit_process p;
 	struct loop *loop;
-	struct audit_client *supervisor, *gate;
+	struct audit_client *supervisor, *gate, *upstream;
 };
 
 static void start(struct running *r, int dirfd)
 {
 	struct err err = ERR_INIT;
-	if (audit_start(dirfd, true, &r->p, &err) < 0)
+	if (audit_start(dirfd, true, true, &r->p, &err) < 0)
 		fail_msg("%s", err.text);
 	r->loop = loop_new();
 	r->supervisor = audit_client_new(r->loop, r->p.supervisor_fd, NULL, NULL);
 	r->gate = audit_client_new(r->loop, r->p.gate_fd, NULL, NULL);
+	r->upstream = audit_client_new(r->loop, r->p.upstream_fd, NULL, NULL);
 	assert_int_equal(audit_client_send(r->supervisor, AUDIT_SANDBOX_START, fields_start(), NULL, 0, NULL, NULL, &err), 0);
 	if (audit_client_drain(r->supervisor, WAIT_NS, &err) < 0)
 		fail_msg("%s", err.text);
@@ -44,6 +45,7 @@ static void record_end(struct running *r)
 static int end(struct running *r)
 {
 	int status;
+	audit_client_free(r->upstream);
 	audit_client_free(r->gate);
 	audit_client_free(r->supervisor);
 	assert_int_equal(child_wait(r->p.pidfd, &status), 0);
@@ -124,7 +126,7 @@ static void test_descriptors(void **state)
 			others++;
 	}
 	closedir(d);
-	assert_int_equal(sockets, 2);
+	assert_int_equal(sockets, 3);
 	assert_int_equal(files, 2);
 	assert_int_equal(others, 0);
 	record_end(&r);
@@ -186,9 +188,9 @@ static void test_refuses_damaged(void **state)
 	struct err err = ERR_INIT;
 	struct running r;
 	put_file(f->fd, RECORD_FILE, "{}\n", 3);
-	assert_int_equal(audit_start(f->fd, false, &r.p, &err), 0);
+	assert_int_equal(audit_start(f->fd, false, false, &r.p, &err), 0);
 	r.loop = loop_new();
-	r.gate = NULL;
+	r.gate = r.upstream = NULL;
 	r.supervisor = audit_client_new(r.loop, r.p.supervisor_fd, NULL, NULL);
 	if (audit_client_send(r.supervisor, AUDIT_SANDBOX_START, fields_start(), NULL, 0, NULL, NULL, &err) == 0)
 		assert_int_equal(audit_client_drain(r.supervisor, WAIT_NS, &err), -1);

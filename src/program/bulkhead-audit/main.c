@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bulkhead-audit: the only writer of a sandbox's record. Takes typed events from the supervisor and the gate, each on its own
+ * bulkhead-audit: the only writer of a sandbox's record. Takes typed events from the supervisor and both halves of the gate, each on its own
  * socket, appends them to the chain, answers. Ends when its sources have ended, whatever happened to them.
  */
 #include <sys/resource.h>
@@ -52,7 +52,7 @@ static int prepare_libraries(struct err *err)
 	return sodium_init() < 0 ? err_set(err, ERR_SYSTEM, "cannot prepare the hash function") : 0;
 }
 
-/* Two sockets, the folder (closed by then), two files; poll(2) wants a limit that is not below the number of its entries. */
+/* Three sockets, the folder (closed by then), two files; poll(2) wants a limit that is not below the number of its entries. */
 #define DESCRIPTORS_MAX 16
 
 /* Its files are open. Afterwards it can read its sockets, append to its two files, and end. */
@@ -79,7 +79,9 @@ int main(void)
 	struct err err = ERR_INIT;
 	struct record_writer *w = NULL;
 	uint64_t cut;
-	int gate = is_open(AUDIT_GATE_FD) ? AUDIT_GATE_FD : -1;
+	struct audit_sockets sockets = { .supervisor = AUDIT_SUPERVISOR_FD };
+	sockets.gate = is_open(AUDIT_GATE_FD) ? AUDIT_GATE_FD : -1;
+	sockets.upstream = is_open(AUDIT_UPSTREAM_FD) ? AUDIT_UPSTREAM_FD : -1;
 	log_init("bulkhead-audit");
 	outlive();
 	if (!is_open(AUDIT_SUPERVISOR_FD) || !is_open(AUDIT_DIR_FD)) {
@@ -89,12 +91,12 @@ int main(void)
 		return EXIT_FAILED;
 	}
 	if (open_record(&w, &cut, &err) < 0) {
-		audit_refuse(AUDIT_SUPERVISOR_FD, gate, &err);
+		audit_refuse(&sockets, &err);
 		log_info("%s", err.text);
 		return EXIT_FAILED;
 	}
 	/* The sources were told; they print it. */
-	int served = audit_serve(w, AUDIT_SUPERVISOR_FD, gate, cut, &err);
+	int served = audit_serve(w, &sockets, cut, &err);
 	if (served < 0)
 		log_info("%s", err.text);
 	/* After the last answer: nobody waits for the disk. Until then the log survives the death of any process, from here on

@@ -65,7 +65,7 @@ int append_record(int dirfd, enum audit_type type, json_t *fields, struct err *e
 {
 	struct audit_process p;
 	int status;
-	int r = audit_start(dirfd, false, &p, err);
+	int r = audit_start(dirfd, false, false, &p, err);
 	if (r == 0) {
 		r = send_all(&p, type, fields, err);
 		child_wait(p.pidfd, &status);

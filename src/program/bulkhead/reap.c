@@ -17,7 +17,7 @@ static int end_record(int dirfd, struct err *err)
 {
 	struct audit_process p;
 	int status;
-	if (audit_start(dirfd, false, &p, err) < 0)
+	if (audit_start(dirfd, false, false, &p, err) < 0)
 		return -1;
 	fd_close(&p.supervisor_fd);
 	int r = child_wait(p.pidfd, &status);

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 
+#define MINT_DAYS 30 /* the authority and its leaves; afterwards mint_leaf says so */
 #define MINT_LEAVES_MAX 256u /* kept; the least recently used goes first */
 
 struct mint;

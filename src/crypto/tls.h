@@ -14,6 +14,9 @@
 #include "crypto/mint.h"
 
 #define TLS_ALPN_MAX 64u /* text of a list: "h2,http/1.1" */
+#define TLS_INPUT_MAX (256u * 1024)     /* bytes fed and not read yet; more is a failure */
+#define TLS_OUTPUT_MAX (1024u * 1024)   /* bytes for the peer that wait; tls_write takes no more */
+#define TLS_HANDSHAKE_MAX (192u * 1024) /* bytes of a peer's handshake: a long chain has 20 KiB */
 
 struct tls;
 struct tls_roots; /* certificates that upstream servers are verified by */
@@ -44,13 +47,22 @@ const struct err *tls_error(const struct tls *t);     /* FAILED: "the certificat
 bool tls_error_is_certificate(const struct tls *t);   /* the peer could not prove who it is */
 const char *tls_alpn(const struct tls *t);            /* "" when none was agreed */
 
-/* Bytes that came from the peer; drives the handshake. All are taken (bounded by what tls_read leaves: call tls_read until 0 after each). */
+/* Bytes that came from the peer; drives the handshake, or keeps them for tls_read. All are taken: call tls_read until 0 after each, or
+ * TLS_INPUT_MAX is reached and the connection fails. 0, or -1: FAILED. */
 int tls_feed(struct tls *t, const void *p, size_t len);
-void tls_feed_end(struct tls *t);                      /* FIN: without close_notify before, the stream was cut short (TLS_FAILED) */
-size_t tls_read(struct tls *t, void *p, size_t len);   /* plain bytes; 0: none now */
-/* Takes plain bytes while open; all of them, or -1. Call only while tls_output_pending is moderate. */
+/* FIN: without close_notify before, the stream was cut short (TLS_FAILED, seen once tls_read gave what came before). */
+void tls_feed_end(struct tls *t);
+/* Plain bytes; 0: none now. ENDED and FAILED (a forged record, a fatal alert) show in tls_state after it. */
+size_t tls_read(struct tls *t, void *p, size_t len);
+/* Takes plain bytes while open (also after the peer's close_notify: it may still listen); all of them, or -1 and none: no room below
+ * TLS_OUTPUT_MAX, or not open. Call only while tls_output_pending is moderate. */
 int tls_write(struct tls *t, const void *p, size_t len);
-void tls_close(struct tls *t);                         /* close_notify */
-int tls_refuse(struct tls *t);                         /* handshake not finished: a fatal access_denied alert instead */
-int tls_pull(struct tls *t, struct buf *out, size_t max); /* bytes for the peer */
+/* close_notify; nothing can be written afterwards, reading goes on. Before the end of the handshake there is nothing to say. */
+void tls_close(struct tls *t);
+/* Handshake not finished: a fatal access_denied alert instead of an answer, and FAILED (ERR_DENIED). 0, or -1: the alert can't be said any
+ * more (a TLS 1.3 server has answered already: decide before the hello is fed), just close. */
+int tls_refuse(struct tls *t);
+/* Moves at most `max` bytes for the peer to the end of `out`; how many, or -1: they do not fit. Do it once more after FAILED: the
+ * alert that tells the peer why is among them. */
+int tls_pull(struct tls *t, struct buf *out, size_t max);
 size_t tls_output_pending(const struct tls *t);

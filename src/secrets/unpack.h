@@ -15,10 +15,11 @@
 #define UNPACK_ACCEPT "gzip, deflate, br, zstd" /* what may be asked of a server whose answers are scrubbed */
 
 struct unpack;
-/* NULL + err when a coding is not known. "" and "identity": ret is NULL without error. */
+/* -1 + err (ERR_UNSUPPORTED) when a coding is not known. "" and "identity": *ret is NULL without error. */
 int unpack_new(const char *content_encoding, struct unpack **ret, struct err *err);
-struct unpack *unpack_free(struct unpack *u);
-/* Takes up to len bytes (*ret_used), appends plain bytes until `out` is full. Call again with the rest. 0 or -1: not of that coding, a bomb. */
+struct unpack *unpack_free(struct unpack *u); /* accepts NULL */
+/* Takes up to len bytes (*ret_used), appends plain bytes until `out` is full (its max). Call again with the rest when there is room; fewer than all bytes are taken only
+ * when `out` is full. 0 or -1: not of that coding, bytes after its end (ERR_PROTOCOL), a bomb (ERR_LIMIT), memory. After -1 only unpack_free. */
 int unpack_feed(struct unpack *u, const void *p, size_t len, size_t *ret_used, struct buf *out, struct err *err);
-/* No more will come: was it whole? Appends what is left; call while *ret_more. */
+/* No more will come: was it whole (a body without any byte is)? Appends what is left; call while *ret_more, with room. */
 int unpack_end(struct unpack *u, struct buf *out, bool *ret_more, struct err *err);

@@ -159,10 +159,9 @@ static int add_pem(struct tls_roots *r, const char *text, size_t len, struct err
 		OPENSSL_free(header);
 	}
 	BIO_free(bio);
-	if (status == 0 && ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-		return crypto_err(err, "block number %zu cannot be read", r->n + 1);
+	bool broken = status == 0 && ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE;
 	ERR_clear_error();
-	return status;
+	return broken ? err_set(err, ERR_INVALID, "certificate number %zu in it cannot be read", r->n + 1) : status;
 }
 
 static int read_file(struct tls_roots *r, int dir, const char *path, struct err *err)
@@ -173,7 +172,7 @@ static int read_file(struct tls_roots *r, int dir, const char *path, struct err 
 		return -1;
 	int status = add_pem(r, text, len, err);
 	mem_free(text);
-	return status < 0 ? err_wrap(err, "the certificates in %s", path) : 0;
+	return status < 0 ? err_wrap(err, "the file of certificates %s", path) : 0;
 }
 
 /* As the library names them for its own look-ups: eight hexadecimal digits, a dot, a number. */

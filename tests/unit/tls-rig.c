@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <openssl/pem.h>
-#include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <string.h>
 
@@ -26,9 +25,8 @@ struct rig_pair rig_make(const struct rig_cert *c, const struct rig_pair *issuer
 	assert(p.x509 && p.key);
 	X509 *above = issuer ? issuer->x509 : p.x509;
 	X509_set_version(p.x509, X509_VERSION_3);
-	uint8_t serial[8];
-	RAND_bytes(serial, sizeof(serial));
-	ASN1_INTEGER_set_uint64(X509_get_serialNumber(p.x509), *(uint64_t *)serial >> 1);
+	static uint64_t serial = 1000;
+	ASN1_INTEGER_set_uint64(X509_get_serialNumber(p.x509), serial++);
 	X509_NAME_add_entry_by_txt(X509_get_subject_name(p.x509), "CN", MBSTRING_UTF8,
 		(const unsigned char *)(c->common_name ? c->common_name : "test"), -1, -1, 0);
 	X509_set_issuer_name(p.x509, X509_get_subject_name(above));
@@ -40,6 +38,8 @@ struct rig_pair rig_make(const struct rig_cert *c, const struct rig_pair *issuer
 	if (!c->basic || !strstr(c->basic, "CA:TRUE"))
 		add(p.x509, above, NID_ext_key_usage, c->usage ? c->usage : "serverAuth");
 	add(p.x509, above, NID_subject_key_identifier, "hash");
+	if (issuer)
+		add(p.x509, above, NID_authority_key_identifier, "keyid:always");
 	if (c->san)
 		add(p.x509, above, NID_subject_alt_name, c->san);
 	assert(X509_sign(p.x509, issuer ? issuer->key : p.key, c->sha1 ? EVP_sha1() : EVP_sha256()));

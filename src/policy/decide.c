@@ -65,6 +65,16 @@ static enum reason floor_for_rule(const struct network_rule *r, const struct ip 
 	return r->private_ok && floor.liftable && (!metadata || names_address(r, plain)) ? REASON_NONE : floor.reason;
 }
 
+bool rule_opens(const struct network_rule *r, const struct hostname *name, const struct ip *ip, uint16_t port)
+{
+	if (!rule_has_port(r, port))
+		return false;
+	if (name)
+		return rule_matches_name(r, name);
+	struct ip plain = ip_unmap(ip);
+	return names_address(r, &plain) && floor_for_rule(r, &plain) == REASON_NONE;
+}
+
 struct verdict policy_decide_address(const struct policy *p, const struct ip *ip, uint16_t port)
 {
 	struct ip plain = ip_unmap(ip);

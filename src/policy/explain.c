@@ -2,14 +2,10 @@
 /* A verdict in words: which rule, where it stands, what happens next or how to ask. */
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "policy/explain.h"
 #include "policy/floor.h"
-#include "policy/policy.h"
-
-#define EXPLAIN_MAX 8192u
-#define HOST_SHOWN_MAX 280
 
 static void put_ports(struct buf *b, const struct network_rule *r)
 {
@@ -17,21 +13,21 @@ static void put_ports(struct buf *b, const struct network_rule *r)
 		buf_printf(b, "%s%u", i ? ", " : "", r->ports[i]);
 }
 
-/* `rule 2 of policy "x" (line 14: host api.example.com, ports 443, private)` */
-static void put_rule(struct buf *b, const struct policy *p, int index)
+void explain_put_rule(struct buf *b, const struct policy *p, int index)
 {
 	const struct network_rule *r = &p->rules[index];
+	cleanup_free char *more = policy_describe_rule(r);
 	buf_printf(b, "rule %d of policy \"%s\" (", index + 1, p->name);
 	if (r->line)
 		buf_printf(b, "line %u: ", r->line);
 	else
-		buf_printf(b, "given by --allow: ");
+		buf_printf(b, "given by %s: ", r->request ? "--secret" : "--allow");
 	buf_printf(b, "host %s, port%s ", r->text, r->n_ports == 1 ? "" : "s");
 	put_ports(b, r);
-	buf_printf(b, "%s)", r->private_ok ? ", private" : "");
+	buf_printf(b, "%s%s%s)", r->private_ok ? ", private" : "", *more ? "; " : "", more);
 }
 
-static void put_after(struct buf *b, const struct network_rule *r)
+void explain_put_after(struct buf *b, const struct network_rule *r)
 {
 	if (r->is_address)
 		buf_printf(b, "then: this very address is dialled, and no other.\n");
@@ -53,9 +49,9 @@ static void put_allowed(struct buf *b, const struct policy *p, const struct verd
 		buf_printf(b, "%s port %u, by ", host, port);
 	else
 		buf_printf(b, "%s, by ", host);
-	put_rule(b, p, v->rule);
+	explain_put_rule(b, p, v->rule);
 	buf_printf(b, ".\n");
-	put_after(b, r);
+	explain_put_after(b, r);
 }
 
 static void put_why_denied(struct buf *b, const struct policy *p, const struct verdict *v, const char *host, uint16_t port)
@@ -64,13 +60,13 @@ static void put_why_denied(struct buf *b, const struct policy *p, const struct v
 	if (v->reason == REASON_NO_RULE) {
 		buf_printf(b, "no rule of policy \"%s\" names %s, and what no rule names is refused.\n", p->name, host);
 	} else if (v->reason == REASON_PORT_NOT_ALLOWED && v->rule >= 0) {
-		put_rule(b, p, v->rule);
+		explain_put_rule(b, p, v->rule);
 		buf_printf(b, " names %s, but not port %u.\n", host, port);
 	} else {
 		buf_printf(b, "%s: %s.\n", host, reason_text(v->reason));
 		if (v->rule >= 0) {
 			buf_printf(b, "nearest: ");
-			put_rule(b, p, v->rule);
+			explain_put_rule(b, p, v->rule);
 			buf_printf(b, ".\n");
 		}
 	}
@@ -136,10 +132,19 @@ static void put_ask(struct buf *b, const struct policy *p, const struct verdict 
 		put_new_rule(b, p, name.text, wanted, false);
 }
 
+char *explain_take(struct buf *b)
+{
+	while (b->len > 0 && b->data[b->len - 1] == '\n')
+		b->len--;
+	char *text = mem_strndup(b->data ? (const char *)b->data : "", b->len);
+	buf_free(b);
+	return text;
+}
+
 char *policy_explain_verdict(const struct policy *p, const struct verdict *v, const char *host, uint16_t port)
 {
 	struct buf b;
-	char shown[HOST_SHOWN_MAX];
+	char shown[EXPLAIN_HOST_MAX];
 	text_escape(host, strlen(host), shown, sizeof(shown));
 	buf_init(&b, EXPLAIN_MAX);
 	if (v->allow && v->rule >= 0) {
@@ -148,9 +153,5 @@ char *policy_explain_verdict(const struct policy *p, const struct verdict *v, co
 		put_why_denied(&b, p, v, shown, port);
 		put_ask(&b, p, v, host, port);
 	}
-	while (b.len > 0 && b.data[b.len - 1] == '\n')
-		b.len--;
-	char *text = mem_strndup(b.data ? (const char *)b.data : "", b.len);
-	buf_free(&b);
-	return text;
+	return explain_take(&b);
 }

@@ -17,6 +17,13 @@ static const char *const modes[] = {
 };
 _Static_assert(ARRAY_LEN(modes) == MOUNT_MODE_MAX, "each mode has a name");
 
+static const char *const canaries[] = {
+	[CANARY_DENY] = "deny",
+	[CANARY_KILL] = "kill",
+	[CANARY_RECORD] = "record",
+};
+_Static_assert(ARRAY_LEN(canaries) == CANARY_ACTION_MAX, "each action has a name");
+
 static int word_find(const char *const *words, unsigned n, const char *name)
 {
 	for (unsigned i = 0; name && i < n; i++)
@@ -50,5 +57,19 @@ int mount_mode_parse(const char *name, enum mount_mode *ret)
 	if (i < 0)
 		return -1;
 	*ret = (enum mount_mode)i;
+	return 0;
+}
+
+const char *canary_action_name(enum canary_action action)
+{
+	return (unsigned)action < CANARY_ACTION_MAX ? canaries[action] : "unknown";
+}
+
+int canary_action_parse(const char *name, enum canary_action *ret)
+{
+	int i = word_find(canaries, ARRAY_LEN(canaries), name);
+	if (i < 0)
+		return -1;
+	*ret = (enum canary_action)i;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
 #include "policy/parse.h"
+#include "policy/request-rule.h"
 #include "policy/rule.h"
 
 static int parse_host(const struct node *key, const struct node *value, void *into, struct err *err)
@@ -45,21 +46,46 @@ static int parse_private(const struct node *key, const struct node *value, void 
 	return node_bool(value, "private", &((struct network_rule *)into)->private_ok, err);
 }
 
-#define WHOLE_HOST "and know that the rule then allows every request to the host"
-
 static const struct key rule_keys[] = {
 	{ "host", parse_host, NULL },
 	{ "ports", parse_ports, NULL },
 	{ "private", parse_private, NULL },
-	{ "methods", NULL, WHOLE_HOST },
-	{ "paths", NULL, WHOLE_HOST },
-	{ "query", NULL, WHOLE_HOST },
-	{ "headers", NULL, WHOLE_HOST },
+	{ "inspect", parse_inspect, NULL },
+	{ "methods", parse_methods, NULL },
+	{ "paths", parse_paths, NULL },
+	{ "query", parse_query, NULL },
+	{ "headers", parse_headers, NULL },
+	{ "secret", parse_secret, NULL },
+	{ "ca", parse_ca, NULL },
+	{ "registry", parse_registry, NULL },
+	{ "git", parse_git, NULL },
+	{ "limits", parse_rule_limits, NULL },
 	{ "approve", NULL, "and know that nobody will be asked; or remove the rule" },
-	{ "secret", NULL, "and leave the credential out of the box" },
-	{ "ca", NULL, "and use a host whose certificate the programs in the box already trust" },
 	{ 0 },
 };
+
+/* What was said about requests needs them to be seen. */
+static int check_inspect(const struct node *item, const struct network_rule *rule, struct err *err)
+{
+	const struct node *inspect = node_get(item, "inspect");
+	if (inspect && str_eq(inspect->text, "false") && rule->request)
+		return node_error(inspect, err, ERR_INVALID,
+			"`inspect: false` contradicts the rest of the rule, which can only be enforced by looking into the requests; remove it");
+	return 0;
+}
+
+static int finish_rule(const struct node *item, struct policy *p, struct network_rule *rule, struct err *err)
+{
+	const struct node *secret = node_get(item, "secret");
+	if (!rule->text)
+		return node_error(item, err, ERR_INVALID,
+			"an entry of `network` needs `host`, as in { host: api.example.com, ports: [443] }");
+	if (rule->n_ports == 0)
+		rule->ports[rule->n_ports++] = RULE_PORT_DEFAULT;
+	if (check_inspect(item, rule, err) < 0)
+		return -1;
+	return rule_check(p, rule, err) < 0 ? node_wrap(secret ? secret : item, err) : 0;
+}
 
 static int parse_rule(const struct node *item, struct policy *p, struct err *err)
 {
@@ -67,15 +93,10 @@ static int parse_rule(const struct node *item, struct policy *p, struct err *err
 	if (item->kind != NODE_MAP)
 		return node_error(item, err, ERR_INVALID,
 			"an entry of `network` must be a map, as in { host: api.example.com, ports: [443] }");
-	if (keys_parse(item, "network", rule_keys, &rule, err) < 0) {
-		mem_free(rule.text);
+	if (keys_parse(item, "network", rule_keys, &rule, err) < 0 || finish_rule(item, p, &rule, err) < 0) {
+		rule_done(&rule);
 		return -1;
 	}
-	if (!rule.text)
-		return node_error(item, err, ERR_INVALID,
-			"an entry of `network` needs `host`, as in { host: api.example.com, ports: [443] }");
-	if (rule.n_ports == 0)
-		rule.ports[rule.n_ports++] = RULE_PORT_DEFAULT;
 	if (policy_add_rule(p, &rule, err) < 0)
 		return node_wrap(node_get(item, "host"), err);
 	return 0;

@@ -22,7 +22,7 @@ static const struct key top_keys[] = {
 	{ "network", parse_network, NULL },
 	{ "record", parse_record, NULL },
 	{ "tools", NULL, "and know that every tool in the box has the rights of the box" },
-	{ "detect", NULL, "and use `limits` and `lifetime`, which end a box by themselves" },
+	{ "detect", parse_detect, NULL },
 	{ 0 },
 };
 

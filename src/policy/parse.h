@@ -24,6 +24,19 @@ int parse_limits(const struct node *key, const struct node *value, void *into, s
 int parse_files(const struct node *key, const struct node *value, void *into, struct err *err);
 /* parse-network.c */
 int parse_network(const struct node *key, const struct node *value, void *into, struct err *err);
+/* parse-request.c; `into` is the struct network_rule */
+int parse_methods(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_paths(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_query(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_headers(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_inspect(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_secret(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_ca(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_registry(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_git(const struct node *key, const struct node *value, void *into, struct err *err);
+int parse_rule_limits(const struct node *key, const struct node *value, void *into, struct err *err);
+/* parse-detect.c */
+int parse_detect(const struct node *key, const struct node *value, void *into, struct err *err);
 /* parse-record.c */
 int parse_record(const struct node *key, const struct node *value, void *into, struct err *err);
 

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "policy/request-rule.h"
 #include "policy/rule.h"
 #include "policy/target.h"
 
@@ -46,7 +47,7 @@ struct policy *policy_free(struct policy *p)
 		mem_free(p->mounts[i].target);
 	}
 	for (size_t i = 0; i < p->n_rules; i++)
-		mem_free(p->rules[i].text);
+		rule_done(&p->rules[i]);
 	mem_free(p->mounts);
 	mem_free(p->rules);
 	mem_free(p->name);
@@ -115,4 +116,45 @@ int policy_add_allow(struct policy *p, const char *spec, struct err *err)
 	rule.ports[0] = port ? port : RULE_PORT_DEFAULT;
 	rule.n_ports = 1;
 	return policy_add_rule(p, &rule, err);
+}
+
+/* Where a rule for these requests has to stand to be asked at all: in front of the first that lets everything to the host through. */
+static size_t secret_place(const struct policy *p, const struct network_rule *rule)
+{
+	size_t i = 0;
+	while (i < p->n_rules && (p->rules[i].request || !rule_opens(&p->rules[i], &rule->name, NULL, RULE_PORT_DEFAULT)))
+		i++;
+	return i;
+}
+
+static int secret_rule(const char *spec, struct network_rule *rule, struct err *err)
+{
+	const char *at = strchr(spec, '@'), *colon = at ? strchr(at, ':') : NULL;
+	if (!at || at == spec)
+		return err_set(err, ERR_INVALID, "a secret is given as NAME@HOST or NAME@HOST:HEADER");
+	size_t host_len = colon ? (size_t)(colon - at - 1) : strlen(at + 1);
+	if (rule_parse_host(at + 1, host_len, rule, err) < 0)
+		return -1;
+	rule->ports[rule->n_ports++] = RULE_PORT_DEFAULT;
+	if (colon && colon[1 + strspn(colon + 1, "0123456789")] == '\0')
+		return err_set(err, ERR_INVALID, "behind the host of a secret stands a header, not a port; for another port write a rule in a policy file");
+	cleanup_free char *name = mem_strndup(spec, (size_t)(at - spec));
+	struct secret_binding *s = rule_secret(rule);
+	return secret_set_name(s, name, err) < 0 || secret_set_header(s, colon ? colon + 1 : "authorization", err) < 0 ? -1 : 0;
+}
+
+int policy_add_secret(struct policy *p, const char *spec, struct err *err)
+{
+	struct network_rule rule = { 0 };
+	if (secret_rule(spec, &rule, err) < 0) {
+		rule_done(&rule);
+		return -1;
+	}
+	size_t at = secret_place(p, &rule);
+	if (policy_add_rule(p, &rule, err) < 0)
+		return -1;
+	rule = p->rules[p->n_rules - 1];
+	memmove(&p->rules[at + 1], &p->rules[at], (p->n_rules - 1 - at) * sizeof(*p->rules));
+	p->rules[at] = rule;
+	return 0;
 }

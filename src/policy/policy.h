@@ -18,6 +18,7 @@
 #define POLICY_PORTS_MAX 64u
 #define POLICY_MOUNTS_MAX 64u
 #define POLICY_HASH_SIZE 32u
+#define POLICY_CANONICAL_MAX (16u * 1024u * 1024u) /* of the canonical form: lock files may pin many files */
 #define POLICY_UNLIMITED UINT64_MAX
 
 /* Weakest first; comparable with <. */
@@ -72,7 +73,9 @@ struct network_rule {
 };
 
 /* What happens when a placeholder is seen where it has no business. */
-enum canary_action { CANARY_DENY = 0, CANARY_KILL, CANARY_RECORD }; /* deny: that request, recorded; record: let it pass, recorded */
+enum canary_action { CANARY_DENY = 0, CANARY_KILL, CANARY_RECORD, CANARY_ACTION_MAX }; /* deny: that request, recorded; record: let it pass, recorded */
+const char *canary_action_name(enum canary_action action);
+int canary_action_parse(const char *name, enum canary_action *ret); /* 0 or -1 */
 
 struct policy {
 	char *name, *owner, *review_by, *region, *template_name, *budget;
@@ -98,15 +101,16 @@ struct policy *policy_builtin(void);
 struct policy *policy_free(struct policy *p); /* accepts NULL; returns NULL */
 
 /* Parses and validates YAML. On failure the sentence begins with "FILE:LINE:COLUMN: ". Unknown keys, duplicate keys, anchors/aliases/tags, several
- * documents and wrong types are errors. Keys that are known but not enforced by this version (methods, paths, secret, approve, tools, detect,
+ * documents and wrong types are errors. Keys that are known but not enforced by this version (approve, tools, detect.denied_egress,
  * record.bodies, record.redact, record.retain, …) are refused with ERR_UNSUPPORTED by name. Limits that the file leaves out have the
- * built-in default. `now_date` ("2026-11-30") judges review_by: past it, ret_warning is a sentence (free with mem_free), and with `strict: true` an error. */
+ * built-in default. Files that the policy names (`ca`, `lock`) are read afterwards, by policy_load_files (request.h). `now_date` ("2026-11-30") judges review_by: past it, ret_warning is a sentence (free with mem_free), and with `strict: true` an error. */
 int policy_parse(const char *text, size_t len, const char *file, const char *now_date,
 	struct policy **ret, char **ret_warning, struct err *err);
 
 /* Adds what the command line says. `spec` is HOST[:PORT]; default port 443. */
 int policy_add_allow(struct policy *p, const char *spec, struct err *err);
-/* NAME@HOST[:HEADER]: a rule for that host at port 443 whose requests carry the secret in HEADER (default: authorization). */
+/* NAME@HOST[:HEADER]: a rule for that host at port 443 whose requests carry the secret in HEADER (default: authorization). It stands in front
+ * of the first rule that would let every request to the host through unseen, behind those that judge requests. Call it after policy_add_allow. */
 int policy_add_secret(struct policy *p, const char *spec, struct err *err);
 int policy_add_mount(struct policy *p, const char *source, const char *target, enum mount_mode mode, struct err *err);
 
@@ -114,7 +118,7 @@ int policy_add_mount(struct policy *p, const char *source, const char *target, e
 char *policy_to_json(const struct policy *p);
 void policy_seal(struct policy *p);
 
-/* Reads back exactly what policy_to_json wrote (the gate gets its policy so); strict: anything else is ERR_INVALID. Ceiling POLICY_TEXT_MAX * 4. */
+/* Reads back exactly what policy_to_json wrote (the gate gets its policy so); strict: anything else is ERR_INVALID. Ceiling POLICY_CANONICAL_MAX. */
 struct policy *policy_from_json(const char *text, size_t len, struct err *err);
 
 /* ---- decisions ---- */

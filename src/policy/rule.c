@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "policy/floor.h"
+#include "policy/request-rule.h"
 
 #define SHOWN_MAX 128
 
@@ -159,10 +160,12 @@ static int check_reachable(const struct network_rule *r, struct err *err)
 int policy_add_rule(struct policy *p, struct network_rule *rule, struct err *err)
 {
 	int r = check_reachable(rule, err);
+	if (r == 0)
+		r = rule_check(p, rule, err);
 	if (r == 0 && p->n_rules >= POLICY_RULES_MAX)
 		r = err_set(err, ERR_LIMIT, "there are more than %u network rules; use *.domain rules", POLICY_RULES_MAX);
 	if (r < 0) {
-		rule->text = mem_free(rule->text);
+		rule_done(rule);
 		return -1;
 	}
 	p->rules = mem_grow_array(p->rules, p->n_rules + 1, sizeof(*p->rules));

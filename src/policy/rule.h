@@ -12,9 +12,11 @@ int rule_parse_host(const char *s, size_t len, struct network_rule *ret, struct 
 /* HOST[:PORT] of --allow; *ret_port is 0 when absent. */
 int rule_parse_spec(const char *spec, struct network_rule *ret, uint16_t *ret_port, struct err *err);
 
-/* Appends the finished rule and takes its text, also on failure. Refuses a literal address that the floor keeps the rule from
- * ever reaching. */
+/* Appends the finished rule and takes what it holds, also on failure. Refuses a literal address that the floor keeps the rule from
+ * ever reaching, and parts that don't go together. */
 int policy_add_rule(struct policy *p, struct network_rule *rule, struct err *err);
 
 bool rule_matches_name(const struct network_rule *r, const struct hostname *name);
 bool rule_has_port(const struct network_rule *r, uint16_t port);
+/* Does the rule lead to this place: by name, or by address and past the floor? `ip` counts when `name` is NULL. */
+bool rule_opens(const struct network_rule *r, const struct hostname *name, const struct ip *ip, uint16_t port);

@@ -6,6 +6,7 @@
 #include "gate/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -118,10 +119,31 @@ void control_limit(struct gate *g, enum reason reason)
 
 void control_ready(struct gate *g)
 {
-	static const struct gate_msg_ready no_certificate;
+	static struct gate_msg_ready m;
+	if (g->interceptor)
+		snprintf(m.ca_pem, sizeof(m.ca_pem), "%s", g->interceptor_ops->ca_pem(g->interceptor));
+	struct buf b;
+	buf_init(&b, ANSWER_MAX + GATE_CA_PEM_MAX);
+	gate_msg_ready_encode(&b, &m);
+	enqueue(g, &b);
+}
+
+void control_policy_set(struct gate *g, const struct gate_msg_policy_set *m)
+{
 	struct buf b;
 	buf_init(&b, ANSWER_MAX);
-	gate_msg_ready_encode(&b, &no_certificate);
+	gate_msg_policy_set_encode(&b, m);
+	enqueue(g, &b);
+}
+
+void control_canary(struct gate *g, const char *secret, const struct gate_target *t)
+{
+	struct gate_msg_canary m = { .port = t->port };
+	snprintf(m.name, sizeof(m.name), "%s", secret);
+	snprintf(m.host, sizeof(m.host), "%s", t->text);
+	struct buf b;
+	buf_init(&b, ANSWER_MAX);
+	gate_msg_canary_encode(&b, &m);
 	enqueue(g, &b);
 }
 
@@ -143,6 +165,25 @@ static int take_config(struct gate *g, const void *p, size_t n, int fd, struct e
 	if (fd < 0)
 		return err_set(err, ERR_PROTOCOL, "a CONFIG message came without its policy");
 	return gate_configure(g, &m, fd, err);
+}
+
+static int take_policy(struct gate *g, const void *p, size_t n, int fd, struct err *err)
+{
+	struct gate_msg_policy m;
+	if (gate_msg_policy_decode(p, n, &m, err) < 0)
+		return -1;
+	if (fd < 0)
+		return err_set(err, ERR_PROTOCOL, "a POLICY message came without its policy");
+	return gate_set_policy(g, &m, fd, err);
+}
+
+static int take_revoked(struct gate *g, const void *p, size_t n, struct err *err)
+{
+	struct gate_msg_revoked m;
+	if (gate_msg_revoked_decode(p, n, &m, err) < 0)
+		return -1;
+	gate_revoked(g, &m);
+	return 0;
 }
 
 static int take_name(struct gate *g, const void *p, size_t n, struct err *err)
@@ -179,6 +220,10 @@ static int take_message(struct gate *g, const void *p, size_t n, int *fd, struct
 		return take_name(g, p, n, err);
 	case GATE_OPEN:
 		return take_open(g, p, n, fd, err);
+	case GATE_POLICY:
+		return take_policy(g, p, n, *fd, err);
+	case GATE_REVOKED:
+		return take_revoked(g, p, n, err);
 	case GATE_FINISH:
 		if (gate_msg_finish_decode(p, n, err) < 0)
 			return -1;

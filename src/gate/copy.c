@@ -59,7 +59,7 @@ static bool drain(int fd, struct buf *b, size_t most, size_t *ret_sent, int *ret
 
 static void spend_up(struct flow *f, size_t n)
 {
-	budget_spend(&f->gate->budget, n);
+	budget_spend(&f->gate->budget, f->rule, BUDGET_UP, n);
 	f->bytes_up += n;
 	f->gate->totals.bytes_up += n;
 }
@@ -91,7 +91,7 @@ void copy_up(struct flow *f)
 	if (f->server_fd < 0)
 		return;
 	if (f->up.len) {
-		size_t room = budget_room(&f->gate->budget, f->up.len), sent;
+		size_t room = budget_room(&f->gate->budget, f->rule, BUDGET_UP, f->up.len), sent;
 		int error;
 		if (room == 0) {
 			budget_is_gone(f);
@@ -101,7 +101,7 @@ void copy_up(struct flow *f)
 		spend_up(f, sent);
 		if (error)
 			server_broken(f);
-		else if (f->up.len && budget_room(&f->gate->budget, 1) == 0)
+		else if (f->up.len && budget_room(&f->gate->budget, f->rule, BUDGET_UP, 1) == 0)
 			budget_is_gone(f);
 	}
 	if (f->server_fd >= 0)
@@ -139,7 +139,9 @@ void copy_tunnel(struct flow *f)
 			break;
 		if (f->up_broken)
 			continue;
-		size_t room = budget_room(&f->gate->budget, len);
+		if (f->clear && flow_look(f, scratch, len))
+			return;
+		size_t room = budget_room(&f->gate->budget, f->rule, BUDGET_UP, len);
 		ssize_t n = room ? transmit(f->server_fd, scratch, room) : 0;
 		size_t sent = n > 0 ? (size_t)n : 0;
 		spend_up(f, sent);
@@ -200,6 +202,8 @@ void copy_request(struct flow *f)
 			break;
 		if (f->up_broken)
 			continue;
+		if (flow_look(f, scratch, len))
+			return;
 		copy_body(f, scratch, len);
 		if (f->state == FLOW_HTTP && !f->over)
 			copy_up(f);
@@ -250,9 +254,11 @@ static bool flush_down(struct flow *f)
 	return all && !error;
 }
 
+void copy_flush(struct flow *f) { flush_down(f); }
+
 static void server_bytes(struct flow *f, size_t len)
 {
-	budget_spend(&f->gate->budget, len);
+	budget_spend(&f->gate->budget, f->rule, BUDGET_DOWN, len);
 	f->bytes_down += len;
 	f->gate->totals.bytes_down += len;
 	if (f->websocket) {
@@ -284,7 +290,7 @@ static void server_beyond_budget(struct flow *f)
 /* One chunk. False when there is none now. */
 static bool server_chunk(struct flow *f)
 {
-	size_t room = budget_room(&f->gate->budget, sizeof(scratch));
+	size_t room = budget_room(&f->gate->budget, f->rule, BUDGET_DOWN, sizeof(scratch));
 	if (room == 0) {
 		server_beyond_budget(f);
 		return false;

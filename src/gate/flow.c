@@ -34,6 +34,7 @@ static struct flow *flow_new(struct gate *g, const struct gate_msg_open *m, int 
 		.entrance = m->entrance,
 		.client_fd = client_fd,
 		.server_fd = -1,
+		.rule = -1,
 		.next = g->flows,
 	};
 	buf_init(&f->head, INSPECT_MAX + FLOW_CHUNK);
@@ -61,6 +62,8 @@ static void close_server(struct flow *f)
 static void flow_free(struct flow *f)
 {
 	struct gate *g = f->gate;
+	if (f->guest)
+		g->interceptor_ops->drop(f);
 	close_server(f);
 	loop_io_remove(f->client_io);
 	fd_close(&f->client_fd);
@@ -90,7 +93,7 @@ static void account_end(struct flow *f, enum reason reason)
 		return;
 	f->admitted = false;
 	f->gate->totals.allowed += f->verdict.allow;
-	budget_release(&f->gate->budget);
+	budget_release(&f->gate->budget, f->rule);
 	struct egress_end_event e = {
 		.flow = f->id,
 		.bytes_up = f->bytes_up,
@@ -146,6 +149,8 @@ static int client_interest(const struct flow *f)
 	case FLOW_RECORDING:
 	case FLOW_RESOLVING:
 	case FLOW_DIALLING:
+	case FLOW_OPENING:
+	case FLOW_INTERCEPTED:
 	case FLOW_NUM_STATES:
 		break;
 	}
@@ -157,8 +162,7 @@ static int server_interest(const struct flow *f)
 	return (f->up.len && !f->up_broken ? LOOP_WRITE : 0) | (f->down.len || f->server_eof ? 0 : LOOP_READ);
 }
 
-/* After each step: the one place where a flow is freed. */
-static void settle(struct flow *f)
+void flow_settle(struct flow *f)
 {
 	if (f->state == FLOW_CLOSING && !f->over)
 		copy_last(f);
@@ -169,7 +173,8 @@ static void settle(struct flow *f)
 		flow_free(f);
 		return;
 	}
-	loop_io_set(f->client_io, client_interest(f));
+	if (f->client_io)
+		loop_io_set(f->client_io, client_interest(f));
 	if (f->server_io)
 		loop_io_set(f->server_io, server_interest(f));
 }
@@ -220,7 +225,7 @@ void flow_deny(struct flow *f, struct verdict v, const struct ip *address)
 	if (f->answers_http && f->bytes_down == 0) {
 		say_refusal(f, true);
 		flow_close(f, v.reason);
-	} else if (f->state == FLOW_INSPECTING || f->state == FLOW_HTTP) {
+	} else if (f->state == FLOW_INSPECTING || f->state == FLOW_HTTP || f->state == FLOW_OPENING) {
 		refuse_by_first_bytes(f);
 	} else {
 		close_server(f);
@@ -239,6 +244,7 @@ static void deny(struct flow *f, enum reason reason)
 static void begin_tunnel(struct flow *f, const char *protocol)
 {
 	f->protocol = protocol;
+	f->clear = !str_eq(protocol, "tls");
 	f->state = FLOW_TUNNEL;
 	if (buf_append(&f->up, f->head.data, f->head.len) < 0)
 		flow_end(f, REASON_ALLOWED);
@@ -246,11 +252,45 @@ static void begin_tunnel(struct flow *f, const char *protocol)
 	copy_up(f);
 }
 
+int flow_surrender(struct flow *f)
+{
+	f->client_io = loop_io_remove(f->client_io);
+	f->state = FLOW_INTERCEPTED;
+	return fd_steal(&f->client_fd);
+}
+
+/* What it is was found out; the rest is the interceptor's, and the upstream half's, which dials. */
+static void begin_intercept(struct flow *f, bool tls)
+{
+	f->protocol = tls ? "https" : "http";
+	f->answers_http = f->answers_http && !tls;
+	f->state = FLOW_OPENING;
+	f->gate->interceptor_ops->begin(f->gate->interceptor, f, tls);
+}
+
+/* True when the bytes carry a placeholder and must not go on: the flow is refused. */
+static bool is_canary(struct flow *f, const char *where, const void *p, size_t len)
+{
+	struct gate *g = f->gate;
+	if (!g->interceptor || !g->interceptor_ops->look(g->interceptor, f, where, p, len))
+		return false;
+	deny(f, REASON_SECRET_MISPLACED);
+	return true;
+}
+
+bool flow_look(struct flow *f, const void *p, size_t len) { return is_canary(f, "tunnel", p, len); }
+
 static void begin_http(struct flow *f, struct inspection *found)
 {
 	char host[TARGET_HOST_MAX];
 	struct http1_request *r = &found->request;
+	if (f->inspect) {
+		begin_intercept(f, false);
+		return;
+	}
 	f->protocol = "http";
+	if (is_canary(f, "head", f->head.data, found->head_len))
+		return;
 	enum reason reason = verdict_request(&f->target, r);
 	if (reason == REASON_NONE && http1_request_serialise(r, target_host_header(&f->target, host), &f->up) < 0)
 		reason = REASON_HTTP_MALFORMED;
@@ -278,6 +318,8 @@ static void begin_tls(struct flow *f, const struct tls_hello *hello)
 	enum reason reason = verdict_hello(&f->target, hello);
 	if (reason != REASON_NONE)
 		deny(f, reason);
+	else if (f->inspect)
+		begin_intercept(f, true);
 	else
 		begin_tunnel(f, "tls");
 }
@@ -300,7 +342,10 @@ static void inspect(struct flow *f)
 		begin_http(f, &found);
 		break;
 	case INSPECT_RAW:
-		begin_tunnel(f, "tcp");
+		if (f->inspect)
+			deny(f, REASON_PROTOCOL_MISMATCH); /* it was to be judged, and can't be */
+		else if (!is_canary(f, "tunnel", f->head.data, f->head.len))
+			begin_tunnel(f, "tcp");
 		break;
 	case INSPECT_REFUSE:
 		deny(f, found.reason);
@@ -318,30 +363,70 @@ void flow_upgraded(struct flow *f, bool yes)
 		buf_free(&f->head);
 }
 
+/* ---- a newer policy ---- */
+
+/* Does it still allow this flow in the way it came about? */
+static bool still_allowed(struct flow *f)
+{
+	struct gate *g = f->gate;
+	struct verdict v = verdict_place(g->policy, &f->target);
+	if (!v.allow || verdict_inspects(&g->facts, &f->target) > f->inspect)
+		return false;
+	if (f->address.family && !verdict_dial(&g->facts, v.rule, &f->address).allow)
+		return false;
+	f->verdict.rule = f->rule = v.rule;
+	budget_adopt(&g->budget, v.rule);
+	return true;
+}
+
+uint64_t flow_judge_all(struct gate *g)
+{
+	uint64_t cut = 0;
+	for (struct flow *f = g->flows, *next; f; f = next) {
+		next = f->next;
+		if (!f->admitted)
+			continue;
+		if (!still_allowed(f)) {
+			cut++;
+			flow_end(f, REASON_POLICY_CHANGED);
+			flow_settle(f);
+		} else if (f->guest) {
+			g->interceptor_ops->policy_changed(g->interceptor, f, &cut);
+		}
+	}
+	return cut;
+}
+
 /* ---- the way to a connection ---- */
+
+/* The client may speak (or be listened to): its first bytes decide what comes next. */
+static void begin_inspecting(struct flow *f)
+{
+	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	f->state = FLOW_INSPECTING;
+	if (f->entrance == WIRE_ENTRANCE_PROXY && !f->forwards) {
+		buf_append(&f->down, established, sizeof(established) - 1);
+		f->answers_http = false;
+		copy_flush(f);
+	}
+	if (!f->over && (f->head.len || f->client_eof))
+		inspect(f);
+}
 
 static void on_dialled(void *ctx, int fd, const struct ip *ip, int sysno)
 {
-	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 	struct flow *f = ctx;
 	f->dial = NULL;
 	if (fd < 0) {
 		deny(f, REASON_CONNECT_FAILED);
-		settle(f);
+		flow_settle(f);
 		return;
 	}
 	f->server_fd = fd;
 	f->address = *ip;
 	f->server_io = loop_io_add(f->gate->loop, fd, 0, on_server, f);
-	f->state = FLOW_INSPECTING;
-	if (f->entrance == WIRE_ENTRANCE_PROXY && !f->forwards) {
-		buf_append(&f->down, established, sizeof(established) - 1);
-		f->answers_http = false;
-		copy_down(f);
-	}
-	if (!f->over && (f->head.len || f->client_eof))
-		inspect(f);
-	settle(f);
+	begin_inspecting(f);
+	flow_settle(f);
 }
 
 static void dial(struct flow *f, const struct resolver_answer *answer)
@@ -372,7 +457,7 @@ static void on_resolved(void *ctx, const struct resolver_answer *answer)
 	struct flow *f = ctx;
 	f->lookup = NULL;
 	dial(f, answer);
-	settle(f);
+	flow_settle(f);
 }
 
 static void on_recorded(void *ctx)
@@ -380,10 +465,15 @@ static void on_recorded(void *ctx)
 	struct flow *f = ctx;
 	struct resolver_answer answer = { .addresses = { f->target.ip }, .n = 1 };
 	f->ticket = NULL;
+	if (f->inspect) {
+		begin_inspecting(f); /* the upstream half resolves and dials */
+		flow_settle(f);
+		return;
+	}
 	f->state = FLOW_RESOLVING;
 	if (f->target.literal || resolver_lookup(f->gate->resolver, &f->target.name, on_resolved, f, &answer, &f->lookup) == 1)
 		dial(f, &answer);
-	settle(f);
+	flow_settle(f);
 }
 
 /* `parsed`: REASON_NONE, or why the target can't even be judged. */
@@ -398,6 +488,8 @@ static void decide(struct flow *f, enum reason parsed)
 		return;
 	}
 	f->admitted = true;
+	f->rule = f->verdict.rule;
+	f->inspect = verdict_inspects(&g->facts, &f->target);
 	f->state = FLOW_RECORDING;
 	struct egress_event e = {
 		.flow = f->id,
@@ -405,6 +497,7 @@ static void decide(struct flow *f, enum reason parsed)
 		.address = f->target.literal ? &f->target.ip : NULL,
 		.entrance = entrance_names[f->entrance],
 		.protocol = f->forwards ? "http" : NULL,
+		.inspected = f->inspect,
 		.verdict = f->verdict,
 		.rule = &g->policy->rules[f->verdict.rule],
 	};
@@ -454,7 +547,7 @@ void flow_open(struct gate *g, const struct gate_msg_open *m, int client_fd)
 		f->answers_http = true;
 		f->state = FLOW_PROXY_HEAD;
 		flow_set_timer(f, PROXY_HEAD_WAIT_NS);
-		settle(f);
+		flow_settle(f);
 		return;
 	}
 	if (m->entrance == WIRE_ENTRANCE_NAME)
@@ -462,7 +555,7 @@ void flow_open(struct gate *g, const struct gate_msg_open *m, int client_fd)
 	else
 		target_from_ip(&m->address, m->port, &f->target);
 	decide(f, parsed);
-	settle(f);
+	flow_settle(f);
 }
 
 /* ---- steps ---- */
@@ -494,6 +587,8 @@ static void client_step(struct flow *f)
 	case FLOW_RECORDING:
 	case FLOW_RESOLVING:
 	case FLOW_DIALLING:
+	case FLOW_OPENING:
+	case FLOW_INTERCEPTED:
 	case FLOW_NUM_STATES:
 		break;
 	}
@@ -506,7 +601,7 @@ static void on_client(void *ctx, int fd, int ready)
 		copy_down(f);
 	if (ready & LOOP_READ && !f->over)
 		client_step(f);
-	settle(f);
+	flow_settle(f);
 }
 
 static void on_server(void *ctx, int fd, int ready)
@@ -516,7 +611,7 @@ static void on_server(void *ctx, int fd, int ready)
 		copy_up(f);
 	if (ready & LOOP_READ && !f->over && f->server_fd >= 0)
 		copy_down(f);
-	settle(f);
+	flow_settle(f);
 }
 
 static void on_timer(void *ctx)
@@ -528,5 +623,5 @@ static void on_timer(void *ctx)
 		flow_close(f, f->verdict.reason);
 	else
 		flow_end(f, f->state == FLOW_CLOSING ? f->verdict.reason : REASON_ALLOWED);
-	settle(f);
+	flow_settle(f);
 }

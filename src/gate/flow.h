@@ -22,6 +22,8 @@
  * INSPECTING  held until judged                  relayed                  –
  * TUNNEL      relayed                            relayed                  –
  * HTTP        one request, framed anew           relayed                  after bytes that follow the request
+ * OPENING     held: TLS or HTTP, to be looked into  –                     –  (the interceptor has its own)
+ * INTERCEPTED the interceptor has the socket
  * REFUSING    first bytes awaited: they say in which form to refuse       then in none
  * CLOSING     dropped                            what is held is sent     then cut
  */
@@ -33,6 +35,8 @@ enum flow_state {
 	FLOW_INSPECTING,
 	FLOW_TUNNEL,
 	FLOW_HTTP,
+	FLOW_OPENING,
+	FLOW_INTERCEPTED,
 	FLOW_REFUSING,
 	FLOW_CLOSING,
 	FLOW_NUM_STATES,
@@ -46,6 +50,10 @@ struct flow {
 	enum wire_entrance entrance;
 	bool over;
 	bool admitted;               /* holds a connection of the budget; its end will be recorded */
+	int rule;                    /* whose budgets it uses; -1 before */
+	bool clear;                  /* a tunnel whose bytes can be read: placeholders are looked for */
+	bool inspect;                /* must be looked into: never relayed by this file */
+	struct guest *guest;         /* INTERCEPTED: the interceptor's side of it */
 	bool forwards;               /* PROXY, absolute form: the held head is the request itself */
 	bool answers_http;           /* the client waits for an HTTP answer of ours */
 	struct gate_target target;
@@ -80,6 +88,7 @@ void copy_down(struct flow *f);  /* server to client */
 void copy_tunnel(struct flow *f); /* client to server, raw */
 void copy_request(struct flow *f); /* client to server, as the body of one HTTP request */
 void copy_discard(struct flow *f); /* client to nowhere */
+void copy_flush(struct flow *f); /* what is held for the client, as far as it goes */
 void copy_last(struct flow *f);  /* what is held for the client, then our end; over when the client has ended too */
 /* Reads into `head`, at most up to `max` bytes held. False when nothing new came. */
 bool copy_hold(struct flow *f, size_t max);
@@ -87,6 +96,12 @@ bool copy_hold(struct flow *f, size_t max);
 void copy_body(struct flow *f, const uint8_t *p, size_t len);
 
 /* flow.c */
+/* After each step: the one place where a flow is freed. */
+void flow_settle(struct flow *f);
+/* OPENING → INTERCEPTED: the client's socket is the caller's from now on; f->head still holds what was read from it. */
+int flow_surrender(struct flow *f);
+/* Bytes of the client on their way in the clear. True: they carry a placeholder, and the flow was refused. */
+bool flow_look(struct flow *f, const void *p, size_t len);
 void flow_end(struct flow *f, enum reason reason);          /* at once */
 void flow_close(struct flow *f, enum reason reason);        /* after what is held for the client was sent */
 void flow_deny(struct flow *f, struct verdict v, const struct ip *address);

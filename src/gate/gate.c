@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "gate/internal.h"
 #include "gate/policy-file.h"
+#include "policy/request.h"
 
 #define FLUSH_NS (10 * NS_PER_S)
 
@@ -72,22 +73,37 @@ static void flush_later(struct gate *g)
 
 static bool is_budget(enum reason reason)
 {
-	return reason == REASON_BUDGET_CONNECTIONS || reason == REASON_BUDGET_REQUESTS || reason == REASON_BUDGET_BYTES;
+	return reason == REASON_BUDGET_CONNECTIONS || reason == REASON_BUDGET_REQUESTS || reason == REASON_BUDGET_BYTES ||
+		reason == REASON_BUDGET_RATE;
+}
+
+/* Counts a denial and tells the supervisor. True: it is to be recorded by itself, not only as one of many. */
+static bool count_denial(struct gate *g, const struct gate_target *t, enum reason reason)
+{
+	bool single = g->denials_single < GATE_DENIALS_SINGLE_MAX;
+	g->totals.denied++;
+	if (is_budget(reason))
+		control_limit(g, reason);
+	if (single) {
+		g->denials_single++;
+	} else {
+		g->denials_summed[reason]++;
+		flush_later(g);
+	}
+	control_denied(g, t, reason);
+	return single;
 }
 
 void gate_denied(struct gate *g, const struct egress_event *e)
 {
-	g->totals.denied++;
-	if (is_budget(e->verdict.reason))
-		control_limit(g, e->verdict.reason);
-	if (g->denials_single < GATE_DENIALS_SINGLE_MAX) {
-		g->denials_single++;
+	if (count_denial(g, e->target, e->verdict.reason))
 		recorder_egress(g->recorder, e, NULL, NULL, NULL);
-	} else {
-		g->denials_summed[e->verdict.reason]++;
-		flush_later(g);
-	}
-	control_denied(g, e->target, e->verdict.reason);
+}
+
+void gate_request_denied(struct gate *g, const struct request_event *e)
+{
+	if (count_denial(g, e->target, e->verdict.reason))
+		recorder_request(g->recorder, e, NULL, NULL, NULL);
 }
 
 static void flush_counts(struct gate *g)
@@ -117,6 +133,8 @@ void gate_asked_name(struct gate *g, const struct gate_msg_name *m)
 		v.reason = REASON_BAD_NAME; /* an address is nothing to ask DNS for */
 	else if (v.reason == REASON_NONE)
 		v = policy_decide_name(g->policy, &t.name, 0);
+	if (g->interceptor)
+		g->interceptor_ops->look(g->interceptor, NULL, "name", t.text, strlen(t.text));
 	struct gate_msg_answer a = { .query = m->query, .allowed = v.allow };
 	if (v.allow)
 		a.n_ports = (uint16_t)policy_ports_of(g->policy, &t.name, a.ports, WIRE_PORTS_MAX);
@@ -151,10 +169,41 @@ int gate_configure(struct gate *g, const struct gate_msg_config *m, int policy_f
 		return -1;
 	}
 	g->policy = p;
-	budget_init(&g->budget, &p->limits);
+	budget_init(&g->budget, p);
 	g->facts.policy = p;
+	if (policy_inspects(p) && !g->interceptor_ops)
+		return err_set(err, ERR_UNSUPPORTED, "the policy has rules by request, and this gate can't look into connections");
+	if (g->interceptor_ops) {
+		g->interceptor = g->interceptor_ops->start(g, m, err);
+		if (!g->interceptor)
+			return -1;
+	}
 	control_ready(g);
 	return 0;
+}
+
+int gate_set_policy(struct gate *g, const struct gate_msg_policy *m, int policy_fd, struct err *err)
+{
+	struct policy *p = policy_fd_read(policy_fd, m->policy_len, err), *old = g->policy;
+	if (!p)
+		return -1;
+	if (policy_inspects(p) && !g->interceptor) {
+		policy_free(p);
+		return err_set(err, ERR_UNSUPPORTED, "the new policy has rules by request, and this gate can't look into connections");
+	}
+	g->policy = p;
+	g->facts.policy = p;
+	budget_renew(&g->budget, p);
+	struct gate_msg_policy_set done = { .generation = m->generation, .cut = flow_judge_all(g) };
+	policy_free(old);
+	control_policy_set(g, &done);
+	return 0;
+}
+
+void gate_revoked(struct gate *g, const struct gate_msg_revoked *m)
+{
+	if (g->interceptor)
+		g->interceptor_ops->revoked(g->interceptor, m->name);
 }
 
 static void try_done(struct gate *g)
@@ -197,12 +246,14 @@ static void on_record_idle(void *ctx)
 	try_done(g);
 }
 
-struct gate *gate_new(struct loop *loop, int control_fd, int audit_fd, struct gate_system *system, struct err *err)
+struct gate *gate_new(struct loop *loop, int control_fd, int audit_fd, struct gate_system *system, const struct interceptor_ops *ops,
+	struct err *err)
 {
 	static const struct recorder_ops recorder_ops = { on_record_lost, on_record_idle };
 	struct gate *g = mem_alloc(sizeof(*g));
 	g->loop = loop;
 	g->control_fd = control_fd;
+	g->interceptor_ops = ops;
 	g->host_addresses = system->host_addresses;
 	g->facts = (struct gate_facts){ .budget = &g->budget, .host_addresses = system->host_addresses,
 		.n_host_addresses = system->n_host_addresses, .record_available = true };
@@ -229,11 +280,14 @@ struct gate *gate_free(struct gate *g)
 	if (!g)
 		return NULL;
 	flow_cut_all(g, REASON_SUPERVISOR_LOST);
+	if (g->interceptor)
+		g->interceptor_ops->free(g->interceptor);
 	control_stop(g);
 	loop_timer_free(g->flush);
 	names_free(g->names);
 	resolver_free(g->resolver);
 	recorder_free(g->recorder);
+	budget_done(&g->budget);
 	policy_free(g->policy);
 	mem_free(g->host_addresses);
 	return mem_free(g);

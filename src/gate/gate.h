@@ -37,6 +37,9 @@ int gate_system_read(struct gate_system *ret, struct err *err);
 /* Both sockets are taken over (and made non-blocking). Reads the resolver's configuration files; nothing later touches a file.
  * The loop ends (loop_quit) with 0 when the supervisor closed its end, with 1 after a protocol error or when the start failed:
  * gate_failure says why. */
-struct gate *gate_new(struct loop *loop, int control_fd, int audit_fd, struct gate_system *system, struct err *err);
+/* `ops` looks into connections; NULL: this gate can't, and a policy that asks for it is refused. */
+struct interceptor_ops;
+struct gate *gate_new(struct loop *loop, int control_fd, int audit_fd, struct gate_system *system, const struct interceptor_ops *ops,
+	struct err *err);
 struct gate *gate_free(struct gate *g); /* accepts NULL. Flows are cut, callbacks not made */
 const struct err *gate_failure(const struct gate *g);

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "gate/budget.h"
 #include "gate/gate.h"
+#include "gate/interceptor.h"
 #include "gate/messages.h"
 #include "gate/names.h"
 #include "gate/recorder.h"
@@ -26,6 +27,8 @@ struct gate {
 	struct recorder *recorder;
 	struct resolver *resolver;
 	struct names *names;
+	const struct interceptor_ops *interceptor_ops; /* NULL: this gate looks into nothing */
+	struct interceptor *interceptor;       /* NULL before CONFIG, or when the policy needs none */
 	struct loop_timer *flush;              /* of counted names and denials; runs only while there may be some */
 	bool flush_armed;
 	struct flow *flows;
@@ -44,6 +47,8 @@ void control_answer_name(struct gate *g, const struct gate_msg_answer *m);
 void control_denied(struct gate *g, const struct gate_target *t, enum reason reason);
 void control_limit(struct gate *g, enum reason reason); /* told once for each reason */
 void control_ready(struct gate *g);
+void control_policy_set(struct gate *g, const struct gate_msg_policy_set *m);
+void control_canary(struct gate *g, const char *secret, const struct gate_target *t);
 void control_done(struct gate *g);
 void control_resume(struct gate *g); /* sends what waits, and listens again when it may */
 void control_stop(struct gate *g);
@@ -51,14 +56,21 @@ void control_stop(struct gate *g);
 /* gate.c */
 /* The descriptor holds the policy, and stays the caller's. */
 int gate_configure(struct gate *g, const struct gate_msg_config *m, int policy_fd, struct err *err);
+/* A newer policy: what it doesn't allow is cut before this returns. */
+int gate_set_policy(struct gate *g, const struct gate_msg_policy *m, int policy_fd, struct err *err);
+void gate_revoked(struct gate *g, const struct gate_msg_revoked *m);
 void gate_asked_name(struct gate *g, const struct gate_msg_name *m);
 void gate_finish(struct gate *g);
 void gate_fail(struct gate *g, const struct err *err); /* ends the loop */
 /* Counts and records a denial, and tells the supervisor. e->verdict is the denial. */
 void gate_denied(struct gate *g, const struct egress_event *e);
+/* The same for one request of an inspected connection. */
+void gate_request_denied(struct gate *g, const struct request_event *e);
 
 /* flow.c */
 /* Takes the socket. */
 void flow_open(struct gate *g, const struct gate_msg_open *m, int client_fd);
+/* After the policy changed: cuts what it doesn't allow. How many were cut. */
+uint64_t flow_judge_all(struct gate *g);
 /* Ends every flow now; admitted ones are recorded as ended for `reason`. */
 void flow_cut_all(struct gate *g, enum reason reason);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/recorder.h"
 
+#include "audit/text.h"
 #include "base/mem.h"
 
 struct recorder {
@@ -153,6 +154,14 @@ static json_t *rule_json(const struct network_rule *rule)
 	return o;
 }
 
+static void put_verdict(json_t *o, const struct verdict *v, const struct network_rule *rule)
+{
+	put_bool(o, "allow", v->allow);
+	put_text(o, "reason", reason_name(v->reason));
+	if (rule)
+		json_object_set_new(o, "rule", rule_json(rule));
+}
+
 int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_fn fn, void *ctx,
 	struct recorder_ticket **ret_ticket)
 {
@@ -164,10 +173,9 @@ int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_f
 	put_text(o, "entrance", e->entrance);
 	if (e->protocol)
 		put_text(o, "protocol", e->protocol);
-	put_bool(o, "allow", e->verdict.allow);
-	put_text(o, "reason", reason_name(e->verdict.reason));
-	if (e->rule)
-		json_object_set_new(o, "rule", rule_json(e->rule));
+	if (e->verdict.allow)
+		put_bool(o, "inspected", e->inspected);
+	put_verdict(o, &e->verdict, e->rule);
 	if (e->count > 1)
 		put_number(o, "count", e->count);
 	return send_event(r, AUDIT_EGRESS, o, fn, ctx, ret_ticket);
@@ -187,6 +195,55 @@ int recorder_egress_end(struct recorder *r, const struct egress_end_event *e)
 	if (e->encrypted_hello)
 		put_bool(o, "encrypted_hello", true);
 	return send_event(r, AUDIT_EGRESS_END, o, NULL, NULL, NULL);
+}
+
+#define PATH_RECORDED_MAX 2048u
+
+static void put_bytes(json_t *o, const char *key, struct http_text t)
+{
+	size_t len = t.len < PATH_RECORDED_MAX ? t.len : PATH_RECORDED_MAX;
+	json_object_set_new(o, key, audit_text_json(t.p, len));
+}
+
+int recorder_request(struct recorder *r, const struct request_event *e, recorder_fn fn, void *ctx,
+	struct recorder_ticket **ret_ticket)
+{
+	json_t *o = json_object();
+	put_number(o, "flow", e->flow);
+	put_number(o, "request", e->request);
+	put_bytes(o, "method", e->method);
+	put_text(o, "host", e->target->text);
+	put_number(o, "port", e->target->port);
+	put_bytes(o, "path", e->path);
+	put_bool(o, "query", e->query);
+	put_verdict(o, &e->verdict, e->rule);
+	return send_event(r, AUDIT_REQUEST, o, fn, ctx, ret_ticket);
+}
+
+int recorder_request_end(struct recorder *r, const struct request_end_event *e)
+{
+	json_t *o = json_object();
+	put_number(o, "flow", e->flow);
+	put_number(o, "request", e->request);
+	put_number(o, "status", e->status);
+	put_number(o, "bytes_up", e->bytes_up);
+	put_number(o, "bytes_down", e->bytes_down);
+	put_number(o, "duration_ns", e->duration_ns);
+	put_text(o, "reason", reason_name(e->reason));
+	return send_event(r, AUDIT_REQUEST_END, o, NULL, NULL, NULL);
+}
+
+int recorder_canary(struct recorder *r, const struct canary_event *e)
+{
+	json_t *o = json_object();
+	put_text(o, "secret", e->secret);
+	put_number(o, "flow", e->flow);
+	put_text(o, "host", e->target->text);
+	put_number(o, "port", e->target->port);
+	put_text(o, "where", e->where);
+	put_text(o, "spelling", e->spelling);
+	put_text(o, "action", e->action);
+	return send_event(r, AUDIT_CANARY, o, NULL, NULL, NULL);
 }
 
 int recorder_name(struct recorder *r, const struct name_event *e)

@@ -7,6 +7,7 @@
 
 #include "audit/client.h"
 #include "gate/target.h"
+#include "net/http.h"
 #include "policy/policy.h"
 
 struct recorder;
@@ -31,6 +32,7 @@ struct egress_event {
 	const struct gate_target *target;
 	const struct ip *address;
 	const char *entrance, *protocol;
+	bool inspected;                  /* its requests are seen and judged one by one */
 	struct verdict verdict;
 	const struct network_rule *rule; /* or NULL */
 	uint64_t count;
@@ -44,6 +46,27 @@ struct egress_end_event {
 	bool encrypted_hello;     /* the client hid its real server name (or pretended to) */
 };
 
+struct request_event {
+	uint64_t flow, request;
+	const struct gate_target *target;
+	struct http_text method, path;   /* path without query, as far as it could be read */
+	bool query;
+	struct verdict verdict;
+	const struct network_rule *rule; /* or NULL */
+};
+
+struct request_end_event {
+	uint64_t flow, request, bytes_up, bytes_down, duration_ns;
+	unsigned status;                 /* 0: none was sent */
+	enum reason reason;
+};
+
+struct canary_event {
+	uint64_t flow;
+	const struct gate_target *target;
+	const char *secret, *where, *spelling, *action;
+};
+
 struct name_event {
 	const char *name; /* or "*.parent" for names summed up, "*" for all others */
 	bool allow;
@@ -55,6 +78,10 @@ struct name_event {
 int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_fn fn, void *ctx,
 	struct recorder_ticket **ret_ticket);
 int recorder_egress_end(struct recorder *r, const struct egress_end_event *e);
+int recorder_request(struct recorder *r, const struct request_event *e, recorder_fn fn, void *ctx,
+	struct recorder_ticket **ret_ticket);
+int recorder_request_end(struct recorder *r, const struct request_end_event *e);
+int recorder_canary(struct recorder *r, const struct canary_event *e);
 int recorder_name(struct recorder *r, const struct name_event *e);
 /* Any event of the gate's or the upstream half's; takes the reference to `fields`. */
 int recorder_send(struct recorder *r, enum audit_type type, json_t *fields, recorder_fn fn, void *ctx, struct recorder_ticket **ret_ticket);

@@ -6,7 +6,15 @@
 
 #define BODY_MAX (16u * 1024u)
 
-bool refuse_is_denial(enum reason reason) { return reason != REASON_RESOLVE_FAILED && reason != REASON_CONNECT_FAILED; }
+bool refuse_is_denial(enum reason reason)
+{
+	static const enum reason failures[] = { REASON_RESOLVE_FAILED, REASON_CONNECT_FAILED, REASON_UPSTREAM_PROTOCOL, REASON_SERVER_CLOSED,
+		REASON_CLIENT_CLOSED, REASON_SECRET_UNAVAILABLE };
+	for (size_t i = 0; i < ARRAY_LEN(failures); i++)
+		if (reason == failures[i])
+			return false;
+	return true;
+}
 
 static int put_denial_body(const struct policy *policy, const struct verdict *v, const struct gate_target *t, struct buf *body)
 {

@@ -148,6 +148,8 @@ void relay_refuse(struct relay *r, enum reason reason)
 	if (r->reason != REASON_NONE)
 		return;
 	r->reason = reason;
+	if (r->ops.on_reason)
+		r->ops.on_reason(r->ctx, reason);
 	buf_wipe_free(&r->down.queue);
 	if (r->far)
 		http_stream_reset(r->far, HTTP_CANCELLED);

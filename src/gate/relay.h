@@ -27,6 +27,8 @@ struct relay_ops {
 	 * whether more is waiting. Until then the sender gets no credit. May be NULL. */
 	enum reason (*down_more)(void *ctx, struct buf *out, bool *ret_waiting);
 	enum reason (*down_end)(void *ctx, struct buf *out, struct http_head *trailers);
+	/* It is refused, whatever part of it was answered already (once). May be NULL. */
+	void (*on_reason)(void *ctx, enum reason reason);
 	/* A refusal before the response head: fills head and body of the answer to the near side. */
 	void (*on_refused)(void *ctx, enum reason reason, struct http_head *head, struct buf *body);
 	/* Bytes of bodies that went on, after filtering; may be NULL. */

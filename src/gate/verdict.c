@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/verdict.h"
 
+#include "base/text.h"
+#include "policy/request.h"
+
 static struct verdict refuse(enum reason reason) { return (struct verdict){ .allow = false, .reason = reason, .rule = -1 }; }
+
+bool verdict_inspects(const struct gate_facts *facts, const struct gate_target *t)
+{
+	return policy_needs_inspection(facts->policy, t->literal ? NULL : &t->name, t->literal ? &t->ip : NULL, t->port);
+}
+
+struct verdict verdict_place(const struct policy *policy, const struct gate_target *t)
+{
+	return t->literal ? policy_decide_address(policy, &t->ip, t->port) : policy_decide_name(policy, &t->name, t->port);
+}
 
 struct verdict verdict_target(const struct gate_facts *facts, const struct gate_target *t)
 {
 	if (!facts->record_available)
 		return refuse(REASON_RECORD_UNAVAILABLE);
-	struct verdict v = t->literal ? policy_decide_address(facts->policy, &t->ip, t->port) :
-					policy_decide_name(facts->policy, &t->name, t->port);
+	struct verdict v = verdict_place(facts->policy, t);
 	if (!v.allow)
 		return v;
 	/* Last, so that nothing denied uses a budget up, and a used-up budget never hides what policy says. */
-	enum reason budget = budget_admit(facts->budget);
+	enum reason budget = budget_admit(facts->budget, v.rule, !verdict_inspects(facts, t), time_monotonic_ns());
 	return budget == REASON_NONE ? v : refuse(budget);
 }
 

@@ -21,7 +21,11 @@ struct gate_facts {
 	bool record_available;
 };
 
-/* May a flow to this target exist? On allow, one connection and one request are taken from the budget. */
+/* What policy alone says of the place. */
+struct verdict verdict_place(const struct policy *policy, const struct gate_target *t);
+/* Must a connection to this target be looked into? */
+bool verdict_inspects(const struct gate_facts *facts, const struct gate_target *t);
+/* May a flow to this target exist? On allow, one connection and, where it is not looked into, one request are taken from the budget. */
 struct verdict verdict_target(const struct gate_facts *facts, const struct gate_target *t);
 /* After resolution: may this very address be dialled for the flow that `rule` allowed? */
 struct verdict verdict_dial(const struct gate_facts *facts, int rule, const struct ip *ip);

@@ -549,7 +549,7 @@ void rig_run(struct rig *r, const char *network, const char *limits, const struc
 	struct gate_system system = { .hosts = hosts_parse(hosts, strlen(hosts)), .n_host_addresses = 1 };
 	system.host_addresses = mem_alloc(sizeof(struct ip));
 	assert_int_equal(ip_parse(own, strlen(own), system.host_addresses), 0);
-	r->gate = gate_new(r->loop, fds[0], fds[1], &system, &err);
+	r->gate = gate_new(r->loop, fds[0], fds[1], &system, NULL, &err);
 	if (!r->gate)
 		fail_msg("%s", err.text);
 	send_config(r, network, limits);

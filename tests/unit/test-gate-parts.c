@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "gate/budget.h"
+#include "policy/request.h"
 #include "gate/hosts.h"
 #include "gate/inspect.h"
 #include "gate/target.h"
@@ -142,26 +143,87 @@ static void hosts_tables_are_read(void **state)
 
 static void budgets_are_exact(void **state)
 {
-	struct policy_limits l = { .connections = 1, .egress_requests = 2, .egress_bytes = 10 };
+	struct policy *p = policy_builtin();
 	struct budget b;
-	budget_init(&b, &l);
-	assert_int_equal(budget_admit(&b), REASON_NONE);
-	assert_int_equal(budget_admit(&b), REASON_BUDGET_CONNECTIONS);
-	budget_release(&b);
-	assert_int_equal(budget_room(&b, 100), 10);
-	budget_spend(&b, 9);
-	assert_int_equal(budget_room(&b, 100), 1);
-	assert_int_equal(budget_admit(&b), REASON_NONE);
-	budget_release(&b);
-	assert_int_equal(budget_admit(&b), REASON_BUDGET_REQUESTS);
-	budget_spend(&b, 1);
+	p->limits.connections = 1;
+	p->limits.egress_requests = 2;
+	p->limits.egress_bytes = 10;
+	budget_init(&b, p);
+	assert_int_equal(budget_admit(&b, -1, true, 0), REASON_NONE);
+	assert_int_equal(budget_admit(&b, -1, true, 0), REASON_BUDGET_CONNECTIONS);
+	budget_release(&b, -1);
+	assert_int_equal(budget_room(&b, -1, BUDGET_UP, 100), 10);
+	budget_spend(&b, -1, BUDGET_DOWN, 9);
+	assert_int_equal(budget_room(&b, -1, BUDGET_UP, 100), 1);
+	assert_int_equal(budget_admit(&b, -1, true, 0), REASON_NONE);
+	budget_release(&b, -1);
+	assert_int_equal(budget_admit(&b, -1, true, 0), REASON_BUDGET_REQUESTS);
+	budget_spend(&b, -1, BUDGET_UP, 1);
 	b.requests = 0;
-	assert_int_equal(budget_admit(&b), REASON_BUDGET_BYTES);
-	l.egress_bytes = l.connections = l.egress_requests = POLICY_UNLIMITED;
-	budget_init(&b, &l);
-	budget_spend(&b, 1u << 30);
-	assert_int_equal(budget_room(&b, 100), 100);
-	assert_int_equal(budget_admit(&b), REASON_NONE);
+	assert_int_equal(budget_admit(&b, -1, true, 0), REASON_BUDGET_BYTES);
+	/* A newer policy with less than what was used leaves nothing, never a wrapped number. */
+	p->limits.egress_bytes = 5;
+	budget_renew(&b, p);
+	assert_int_equal(budget_room(&b, -1, BUDGET_UP, 100), 0);
+	p->limits.egress_bytes = p->limits.connections = p->limits.egress_requests = POLICY_UNLIMITED;
+	budget_renew(&b, p);
+	budget_spend(&b, -1, BUDGET_UP, 1u << 30);
+	assert_int_equal(budget_room(&b, -1, BUDGET_UP, 100), 100);
+	assert_int_equal(budget_admit(&b, -1, true, 0), REASON_NONE);
+	budget_done(&b);
+	policy_free(p);
+}
+
+static struct policy *policy_with_limits(const struct rule_limits *limits)
+{
+	struct policy *p = policy_builtin();
+	assert_int_equal(policy_add_allow(p, "one.example", NULL), 0);
+	assert_int_equal(policy_add_allow(p, "two.example", NULL), 0);
+	p->rules[0].limits = mem_alloc(sizeof(*limits));
+	*p->rules[0].limits = *limits;
+	return p;
+}
+
+static void a_rule_has_budgets_of_its_own(void **state)
+{
+	struct policy *p = policy_with_limits(&(struct rule_limits){ .requests = 3, .bytes_up = 5, .bytes_down = 7, .connections = 1,
+		.rate_count = POLICY_UNLIMITED });
+	struct budget b;
+	budget_init(&b, p);
+	assert_int_equal(budget_admit(&b, 0, false, 0), REASON_NONE);
+	assert_int_equal(budget_admit(&b, 0, false, 0), REASON_BUDGET_CONNECTIONS);
+	assert_int_equal(budget_admit(&b, 1, false, 0), REASON_NONE); /* the other rule has none of them */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(budget_request(&b, 0, 0), REASON_NONE);
+	assert_int_equal(budget_request(&b, 0, 0), REASON_BUDGET_REQUESTS);
+	assert_int_equal(budget_request(&b, 1, 0), REASON_NONE);
+	assert_int_equal(budget_room(&b, 0, BUDGET_UP, 100), 5);
+	assert_int_equal(budget_room(&b, 0, BUDGET_DOWN, 100), 7);
+	assert_int_equal(budget_room(&b, 1, BUDGET_UP, 100), 100);
+	budget_spend(&b, 0, BUDGET_UP, 5);
+	assert_int_equal(budget_room(&b, 0, BUDGET_UP, 1), 0);
+	assert_int_equal(budget_room(&b, 0, BUDGET_DOWN, 100), 7);
+	budget_release(&b, 0);
+	assert_int_equal(budget_admit(&b, 0, false, 0), REASON_BUDGET_BYTES);
+	budget_done(&b);
+	policy_free(p);
+}
+
+static void a_rate_holds_in_any_window(void **state)
+{
+	struct policy *p = policy_with_limits(&(struct rule_limits){ .requests = POLICY_UNLIMITED, .bytes_up = POLICY_UNLIMITED,
+		.bytes_down = POLICY_UNLIMITED, .connections = POLICY_UNLIMITED, .rate_count = 2, .rate_ns = 100 });
+	struct budget b;
+	budget_init(&b, p);
+	assert_int_equal(budget_request(&b, 0, 1000), REASON_NONE);
+	assert_int_equal(budget_request(&b, 0, 1090), REASON_NONE);
+	assert_int_equal(budget_request(&b, 0, 1099), REASON_BUDGET_RATE);
+	assert_int_equal(budget_request(&b, 0, 1100), REASON_NONE); /* the first is 100 ago */
+	assert_int_equal(budget_request(&b, 0, 1101), REASON_BUDGET_RATE);
+	assert_int_equal(budget_request(&b, 0, 1190), REASON_NONE);
+	assert_int_equal(budget_request(&b, 1, 1190), REASON_NONE);
+	budget_done(&b);
+	policy_free(p);
 }
 
 int main(void)
@@ -175,6 +237,8 @@ int main(void)
 		cmocka_unit_test(targets_are_parsed_once),
 		cmocka_unit_test(hosts_tables_are_read),
 		cmocka_unit_test(budgets_are_exact),
+		cmocka_unit_test(a_rule_has_budgets_of_its_own),
+		cmocka_unit_test(a_rate_holds_in_any_window),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -260,34 +260,49 @@ struct tls_roots *tls_roots_read(struct err *err)
 	return r;
 }
 
+/* One certificate to the last byte, with a key that the library knows. */
+static bool is_whole(const struct root *root)
+{
+	const uint8_t *p = root->der;
+	X509 *x = d2i_X509(NULL, &p, (long)root->len);
+	bool whole = x && p == root->der + root->len && X509_get0_pubkey(x);
+	X509_free(x);
+	ERR_clear_error();
+	return whole;
+}
+
+/* The block that must begin at p. */
+static int add_block(struct tls_roots *r, const char *p, size_t left, size_t *ret_len, struct err *err)
+{
+	static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
+	const char *last = left < sizeof(begin) || memcmp(p, begin, sizeof(begin) - 1) != 0 ? NULL : memmem(p, left, end, sizeof(end) - 1);
+	if (!last)
+		return err_set(err, ERR_INVALID, "there is something besides whole \"%s\" blocks in it", begin);
+	size_t len = (size_t)(last - p) + sizeof(end) - 1, before = r->n;
+	if (add_pem(r, p, len, err) < 0)
+		return -1;
+	if (r->n != before + 1 || !is_whole(&r->list[before]))
+		return err_set(err, ERR_INVALID, "certificate number %zu in it cannot be read", before + 1);
+	*ret_len = len;
+	return 0;
+}
+
+static size_t skip_space(const char *text, size_t len, size_t at)
+{
+	while (at < len && strchr(" \t\r\n", text[at]))
+		at++;
+	return at;
+}
+
 /* White space and whole certificates, nothing else: a key that was pasted along must not be carried around unnoticed. */
 static int parse_strictly(struct tls_roots *r, const char *pem, size_t len, struct err *err)
 {
-	static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
-	const char *p = pem, *stop = pem + len;
-	if (len > BUNDLE_MAX || memchr(pem, 0, len))
+	if (len > BUNDLE_MAX || (len && memchr(pem, 0, len)))
 		return err_set(err, ERR_INVALID, "it is too large or no text");
-	for (;;) {
-		while (p < stop && strchr(" \t\r\n", *p))
-			p++;
-		if (p == stop)
-			return r->n ? 0 : err_set(err, ERR_INVALID, "there is no certificate in it");
-		const char *last = memmem(p, (size_t)(stop - p), end, sizeof(end) - 1);
-		size_t have = r->n;
-		if (!last || (size_t)(stop - p) < sizeof(begin) || memcmp(p, begin, sizeof(begin) - 1) != 0)
-			return err_set(err, ERR_INVALID, "there is something besides \"%s\" blocks in it", begin);
-		last += sizeof(end) - 1;
-		if (add_pem(r, p, (size_t)(last - p), err) < 0)
+	for (size_t at = 0, block; (at = skip_space(pem, len, at)) < len; at += block)
+		if (add_block(r, pem + at, len - at, &block, err) < 0)
 			return -1;
-		const uint8_t *der = r->n == have + 1 ? r->list[have].der : NULL;
-		X509 *x = der ? d2i_X509(NULL, &der, (long)r->list[have].len) : NULL;
-		bool whole = x && X509_get0_pubkey(x) && der == r->list[have].der + r->list[have].len;
-		X509_free(x);
-		ERR_clear_error();
-		if (!whole)
-			return err_set(err, ERR_INVALID, "certificate number %zu in it cannot be read", have + 1);
-		p = last;
-	}
+	return r->n ? 0 : err_set(err, ERR_INVALID, "there is no certificate in it");
 }
 
 struct tls_roots *tls_roots_with(const struct tls_roots *base, const char *pem, size_t len, struct err *err)

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "policy/request.h"
 #include "program/bulkhead/command.h"
 #include "program/bulkhead/policy-file.h"
 
@@ -52,12 +53,22 @@ static int print_checked_json(const char *file, const struct policy *p, const ch
 			"hash", hash_json(p), "warnings", warnings, "policy", canonical_json(p)));
 }
 
+/* Plain tunnels need no line of their own. */
+static void print_rule(const struct network_rule *r)
+{
+	cleanup_free char *text = policy_describe_rule(r);
+	if (text[0] != '\0')
+		printf("line %u: %s: %s\n", r->line, r->text, text);
+}
+
 static int print_checked(const struct policy *p, const char *warning)
 {
 	char hex[2 * POLICY_HASH_SIZE + 1];
 	text_hex(p->hash, sizeof(p->hash), hex);
 	printf("OK %s %s: %zu network rule%s, %zu mount%s, isolation %s or stronger\n", p->name, hex, p->n_rules,
 		p->n_rules == 1 ? "" : "s", p->n_mounts, p->n_mounts == 1 ? "" : "s", isolation_level_name(p->minimum));
+	for (size_t i = 0; i < p->n_rules; i++)
+		print_rule(&p->rules[i]);
 	if (warning)
 		printf("warning: %s\n", warning);
 	return command_finish(&command_policy, 0);
@@ -101,6 +112,9 @@ static int check(const struct globals *g, const struct options *o, char **operan
 struct question {
 	char *host;     /* as asked; canonical when it is a name or an address */
 	uint16_t port;  /* 0: none given */
+	const char *method, *path; /* NULL: only the host is asked about */
+	struct request_path forward; /* of an allowed request */
+	bool inspected;
 };
 
 static uint16_t scheme_port(const char *scheme, size_t len)
@@ -143,6 +157,10 @@ static int parse_question(const char *s, struct question *ret, struct err *err)
 	}
 	ret->host = mem_strndup(host, host_len);
 	ret->port = port ? port : usual;
+	if (scheme_end && !ret->path) {
+		const char *path = scheme_end + 3 + strcspn(scheme_end + 3, "/?#\\");
+		ret->path = *path == '/' ? path : NULL;
+	}
 	return 0;
 }
 
@@ -152,19 +170,58 @@ static void replace(char **text, const char *with)
 	*text = mem_strdup(with);
 }
 
-static struct verdict decide(const struct policy *p, struct question *q)
+struct place { struct hostname name; struct ip ip; bool is_name; };
+
+static struct verdict decide_place(const struct policy *p, struct question *q, struct place *ret)
 {
-	struct hostname name;
-	struct ip ip;
 	char text[IP_TEXT_MAX];
-	if (ip_parse(q->host, strlen(q->host), &ip) == 0) {
-		replace(&q->host, ip_format(&ip, text));
-		return policy_decide_address(p, &ip, q->port);
+	if (ip_parse(q->host, strlen(q->host), &ret->ip) == 0) {
+		replace(&q->host, ip_format(&ret->ip, text));
+		return policy_decide_address(p, &ret->ip, q->port);
 	}
-	if (hostname_parse(q->host, strlen(q->host), &name, NULL) < 0)
+	if (hostname_parse(q->host, strlen(q->host), &ret->name, NULL) < 0)
 		return (struct verdict){ .allow = false, .reason = REASON_BAD_NAME, .rule = -1 };
-	replace(&q->host, name.text);
-	return policy_decide_name(p, &name, q->port);
+	ret->is_name = true;
+	replace(&q->host, ret->name.text);
+	return policy_decide_name(p, &ret->name, q->port);
+}
+
+/* Without headers: a command line has none to show. */
+static void decide_request(const struct policy *p, struct question *q, const struct place *place, struct request_verdict *ret)
+{
+	struct request_facts facts = {
+		.name = place->is_name ? &place->name : NULL,
+		.ip = &place->ip,
+		.port = q->port,
+		.tls = q->port != 80,
+		.method = q->method,
+		.method_len = strlen(q->method),
+		.target = q->path,
+		.target_len = strlen(q->path),
+	};
+	policy_decide_request(p, &facts, ret);
+}
+
+/* The verdict, and *ret_text. Where no rule looks into requests, that is said instead. */
+static struct request_verdict decide(const struct policy *p, struct question *q, char **ret_text)
+{
+	bool asked = q->method || q->path;
+	struct place place = { 0 };
+	struct request_verdict v = { .path = &q->forward };
+	if (asked && !q->port)
+		q->port = 443;
+	v.verdict = decide_place(p, q, &place);
+	q->inspected = v.verdict.allow && policy_needs_inspection(p, place.is_name ? &place.name : NULL, &place.ip, q->port ? q->port : 443);
+	if (!asked || !q->inspected) {
+		cleanup_free char *text = policy_explain_verdict(p, &v.verdict, q->host, q->port);
+		*ret_text = mem_printf("%s%s", text, asked && v.verdict.allow ? "\nnot inspected: a tunnel, in which every request is allowed and none is seen." : "");
+		return v;
+	}
+	q->method = q->method ? q->method : "GET";
+	q->path = q->path ? q->path : "/";
+	decide_request(p, q, &place, &v);
+	*ret_text = policy_explain_request(p, &v, q->host, q->port, q->method, q->path);
+	return v;
 }
 
 static json_t *rule_json(const struct policy *p, int index)
@@ -179,21 +236,35 @@ static json_t *rule_json(const struct policy *p, int index)
 		ports, "private", (int)r->private_ok);
 }
 
-static int print_verdict_json(const struct policy *p, const struct question *q, const struct verdict *v, const char *text)
+/* From the command line, so not of necessity UTF-8. */
+static json_t *word_json(const char *text)
 {
-	char host[512];
-	text_escape(q->host, strlen(q->host), host, sizeof(host));
-	return command_print_json(
-		&command_policy, json_pack("{s:s, s:o, s:b, s:s, s:o, s:{s:s, s:b, s:o}, s:s}", "host", host, "port",
-					 q->port ? json_integer(q->port) : json_null(), "allowed", (int)v->allow, "reason",
-					 reason_name(v->reason), "rule", rule_json(p, v->rule), "policy", "name", p->name,
-					 "builtin", (int)p->builtin, "hash", hash_json(p), "text", text));
+	char shown[1024];
+	return text ? json_string(text_escape(text, strlen(text), shown, sizeof(shown))) : json_null();
+}
+
+static json_t *secret_json(const struct policy *p, const struct request_verdict *v)
+{
+	const struct request_rule *r = v->verdict.allow && v->verdict.rule >= 0 ? p->rules[v->verdict.rule].request : NULL;
+	return r && r->secret ? json_string(r->secret->name) : json_null();
+}
+
+static int print_verdict_json(const struct policy *p, const struct question *q, const struct request_verdict *v, const char *text)
+{
+	json_t *o = json_pack("{s:o, s:o, s:b, s:s, s:o, s:{s:s, s:b, s:o}, s:s}", "host", word_json(q->host), "port",
+		q->port ? json_integer(q->port) : json_null(), "allowed", (int)v->verdict.allow, "reason", reason_name(v->verdict.reason), "rule",
+		rule_json(p, v->verdict.rule), "policy", "name", p->name, "builtin", (int)p->builtin, "hash", hash_json(p), "text", text);
+	json_object_set_new(o, "inspected", json_boolean(q->inspected));
+	json_object_set_new(o, "method", word_json(q->inspected ? q->method : NULL));
+	json_object_set_new(o, "path", word_json(q->inspected && q->method ? q->path : NULL));
+	json_object_set_new(o, "secret", secret_json(p, v));
+	return command_print_json(&command_policy, o);
 }
 
 static int print_verdict(const struct globals *g, const struct policy *p, struct question *q)
 {
-	struct verdict v = decide(p, q);
-	cleanup_free char *text = policy_explain_verdict(p, &v, q->host, q->port);
+	cleanup_free char *text = NULL;
+	struct request_verdict v = decide(p, q, &text);
 	int status;
 	if (g->json) {
 		status = print_verdict_json(p, q, &v, text);
@@ -201,25 +272,44 @@ static int print_verdict(const struct globals *g, const struct policy *p, struct
 		puts(text);
 		status = command_finish(&command_policy, 0);
 	}
-	return status != 0 ? status : v.allow ? 0 : EXIT_NO;
+	return status != 0 ? status : v.verdict.allow ? 0 : EXIT_NO;
+}
+
+static bool is_path(const char *word)
+{
+	return word[0] == '/' || str_eq(word, "*");
+}
+
+/* [FILE] HOST [METHOD] [PATH]: without --policy, the first of several is the file. */
+static int take_operands(const struct options *o, char **operands, int n, const char **ret_file, const char **ret_host, struct question *q)
+{
+	int i = 0;
+	*ret_file = o->policy ? o->policy : n > 1 ? operands[i++] : NULL;
+	if (i >= n)
+		return -1;
+	*ret_host = operands[i++];
+	if (i < n && !is_path(operands[i]))
+		q->method = operands[i++];
+	if (i < n && is_path(operands[i]))
+		q->path = operands[i++];
+	return i == n ? 0 : -1;
 }
 
 static int explain(const struct globals *g, const struct options *o, char **operands, int n)
 {
 	cleanup_free char *warning = NULL;
-	const char *file = n == 2 ? operands[0] : o->policy;
+	const char *file, *host;
 	struct question q = { 0 };
 	struct policy *p;
 	struct err err = ERR_INIT;
-	if (n < 1 || n > 2 || (n == 2 && o->policy))
-		return usage_error(
-			"explain needs a host, and at most one policy: bulkhead policy explain [--policy FILE] HOST[:PORT]");
+	if (take_operands(o, operands, n, &file, &host, &q) < 0)
+		return usage_error("explain needs a host, and may have a policy in front, a method and a path (/...) behind: "
+			"bulkhead policy explain [--policy FILE] HOST[:PORT] [METHOD] [PATH]");
 	if (policy_file_read(file, &p, &warning, &err) < 0)
 		return command_fail(&command_policy, &err);
 	if (warning)
 		fprintf(stderr, "bulkhead policy: warning: %s\n", warning);
-	int status =
-		parse_question(operands[n - 1], &q, &err) < 0 ? command_fail(&command_policy, &err) : print_verdict(g, p, &q);
+	int status = parse_question(host, &q, &err) < 0 ? command_fail(&command_policy, &err) : print_verdict(g, p, &q);
 	mem_free(q.host);
 	policy_free(p);
 	return status;
@@ -243,19 +333,21 @@ static int run(struct globals *g, int argc, char **argv)
 	if (n > 0 && str_eq(operands[0], "explain"))
 		return explain(g, &o, operands + 1, n - 1);
 	return usage_error(
-		"say what to do: bulkhead policy check FILE, or bulkhead policy explain [--policy FILE] HOST[:PORT]");
+		"say what to do: bulkhead policy check FILE, or bulkhead policy explain [--policy FILE] HOST[:PORT] [METHOD] [PATH]");
 }
 
 const struct command command_policy = {
 	.name = "policy",
-	.summary = "check a policy file; explain what it says about a host",
+	.summary = "check a policy file; explain what it says about a host or a request",
 	.usage =
 		"usage: bulkhead policy check FILE\n"
-		"       bulkhead policy explain [--policy FILE] HOST[:PORT]\n"
-		"       bulkhead policy explain FILE HOST[:PORT]\n\n"
-		"check reads a policy file and prints OK, its name and its hash, or the first mistake with its line and column.\n"
+		"       bulkhead policy explain [--policy FILE] HOST[:PORT] [METHOD] [PATH]\n"
+		"       bulkhead policy explain FILE HOST[:PORT] [METHOD] [PATH]\n\n"
+		"check reads a policy file and the files that it names, and prints OK, its name and its hash and what its rules look at, or\n"
+		"the first mistake with its line and column.\n"
 		"explain says whether a host (a name, an address or a URL) may be reached, which rule says so, what happens after\n"
-		"the name was resolved, and how to ask for what is denied. Without a file it speaks of the built-in default.\n\n"
+		"the name was resolved, and how to ask for what is denied; with a method (else GET) or a path (else /) whether that request,\n"
+		"without further headers, is allowed, and which secret it gets. Without a file it speaks of the built-in default.\n\n"
 		"  -p, --policy FILE  the policy to explain\n"
 		"      --json         print one JSON document\n"
 		"  -h, --help         print this\n\n"

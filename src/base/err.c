@@ -81,6 +81,16 @@ int err_set(struct err *err, enum err_code code, const char *format, ...)
 	return -1;
 }
 
+/* What needs no locale: musl's strerror(3) has none to look for as long as nobody sets one. */
+static const char *describe(int sysno)
+{
+#ifdef __GLIBC__
+	return strerrordesc_np(sysno);
+#else
+	return strerror(sysno);
+#endif
+}
+
 int err_sys(struct err *err, int sysno, const char *format, ...)
 {
 	if (!err)
@@ -92,7 +102,7 @@ int err_sys(struct err *err, int sysno, const char *format, ...)
 	va_start(ap, format);
 	size_t end = append(&fresh, 0, format, ap);
 	va_end(ap);
-	const char *reason = strerrordesc_np(sysno); /* needs no locale */
+	const char *reason = describe(sysno);
 	if (reason)
 		append_args(&fresh, end, ": %s", reason);
 	else

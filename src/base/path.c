@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,7 +158,7 @@ static int move_up(struct removal *r, int parent, const char *name)
 	for (unsigned tries = 0; tries < 1024; tries++) {
 		char fresh[32];
 		snprintf(fresh, sizeof(fresh), ".removing-%u", r->moved++);
-		if (renameat2(parent, name, r->root, fresh, RENAME_NOREPLACE) == 0)
+		if (syscall(SYS_renameat2, parent, name, r->root, fresh, RENAME_NOREPLACE) == 0)
 			return 0;
 		if (errno != EEXIST)
 			return -errno;

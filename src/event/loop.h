@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop: a thin, typed face over libev (epoll). One loop a process, single-threaded. Callbacks may add and
- * remove any source, their own included. Children are watched by pidfd (readable when the child ended), signals by
- * signalfd: both are plain descriptors here.
+ * The event loop, on epoll. One loop a process, single-threaded; not to be run from inside a callback. Callbacks may add and
+ * remove any source, their own included; several sources may watch one descriptor. Children are watched by pidfd (readable
+ * when the child ended), signals by signalfd: both are plain descriptors here.
  */
 #pragma once
 

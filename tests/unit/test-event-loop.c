@@ -94,6 +94,43 @@ static void files_are_always_ready(void **state)
 	drop_pair(&e);
 }
 
+static void a_parked_file_asks_for_nothing(void **state)
+{
+	struct end e = { .fd = open("/dev/null", O_RDWR | O_CLOEXEC), .peer = -1 };
+	e.io = loop_io_add(loop, e.fd, LOOP_READ, count, &e);
+	loop_run_once(loop, true);
+	loop_io_set(e.io, 0);
+	loop_run_once(loop, false);
+	assert_int_equal(e.calls, 1);
+	assert_int_equal(loop_run(loop), 0); /* and doesn't keep the loop awake */
+	loop_io_set(e.io, LOOP_WRITE);
+	loop_run_once(loop, true);
+	assert_int_equal(e.calls, 2);
+	assert_int_equal(e.ready, LOOP_WRITE);
+	drop_pair(&e);
+}
+
+static void two_sources_may_share_a_descriptor(void **state)
+{
+	struct end in, out;
+	make_pair(&in);
+	out = in;
+	in.io = loop_io_add(loop, in.fd, LOOP_READ, count, &in);
+	out.io = loop_io_add(loop, out.fd, LOOP_WRITE, count, &out);
+	loop_run_once(loop, false);
+	assert_int_equal(in.calls, 0);
+	assert_int_equal(out.ready, LOOP_WRITE);
+	loop_io_set(out.io, 0);
+	assert_int_equal(write(in.peer, "x", 1), 1);
+	loop_run_once(loop, false);
+	assert_int_equal(in.ready, LOOP_READ);
+	assert_int_equal(out.calls, 1);
+	out.io = loop_io_remove(out.io); /* the other stays */
+	loop_run_once(loop, false);
+	assert_int_equal(in.calls, 2);
+	drop_pair(&in);
+}
+
 static void remove_both(void *ctx, int fd, int ready)
 {
 	struct end *e = ctx;
@@ -178,6 +215,42 @@ static void timers(void **state)
 	loop_timer_free(once.timer);
 	loop_timer_free(stopped.timer);
 	assert_null(loop_timer_free(NULL));
+}
+
+enum { MANY = 500 };
+static uint64_t last_earliest;
+
+/* When it is due lies between the two. */
+struct due { uint64_t earliest, latest; struct loop_timer *timer; bool rang; };
+
+static void in_order(void *ctx)
+{
+	struct due *d = ctx;
+	assert_false(d->rang);
+	assert_true(d->latest >= last_earliest);
+	d->rang = true;
+	last_earliest = d->earliest;
+}
+
+static void many_timers_ring_in_order(void **state)
+{
+	static struct due due[MANY];
+	unsigned x = 12345;
+	last_earliest = 0;
+	for (size_t i = 0; i < MANY; i++) {
+		uint64_t after = (x = x * 1103515245 + 12345) % 60000 * 1000;
+		due[i] = (struct due){ .earliest = time_monotonic_ns() + after };
+		due[i].timer = loop_timer_new(loop, in_order, &due[i]);
+		loop_timer_set(due[i].timer, after, 0);
+		due[i].latest = time_monotonic_ns() + after;
+	}
+	for (size_t i = 0; i < MANY; i += 3)
+		loop_timer_stop(due[i].timer);
+	assert_int_equal(loop_run(loop), 0);
+	for (size_t i = 0; i < MANY; i++) {
+		assert_int_equal(due[i].rang, i % 3 != 0);
+		loop_timer_free(due[i].timer);
+	}
 }
 
 static void a_timer_counts_from_now(void **state)
@@ -310,7 +383,8 @@ static void signals_are_descriptors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(readiness), T(files_are_always_ready), T(sources_may_vanish_inside_callbacks), T(a_number_is_reused_at_once), T(timers),
+		T(readiness), T(files_are_always_ready), T(a_parked_file_asks_for_nothing), T(two_sources_may_share_a_descriptor),
+		T(many_timers_ring_in_order), T(sources_may_vanish_inside_callbacks), T(a_number_is_reused_at_once), T(timers),
 		T(a_timer_counts_from_now), T(run_ends_without_sources), T(deferred_calls_follow_the_callback),
 		T(deferred_calls_can_be_cancelled), T(cancelling_works_within_the_round), T(endless_deferring_does_not_starve_descriptors),
 		T(signals_are_descriptors),

@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/mount.h>
 
 #include "base/err.h"
+#include "isolate/common/mount-api.h"
 
 #define MOUNT_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define MOUNT_SAFE_RO (MOUNT_SAFE | MOUNT_ATTR_RDONLY)

@@ -16,7 +16,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -27,6 +26,7 @@
 #include "base/mem.h"
 #include "isolate/common/caps.h"
 #include "isolate/common/landlock.h"
+#include "isolate/common/mount-api.h"
 #include "isolate/common/seccomp.h"
 #include "isolate/container/build.h"
 #include "isolate/launch.h"
@@ -88,7 +88,8 @@ static int stage_join(struct build *b, struct err *err)
 		return -1;
 	/* A real-time caller's box is no real-time box, and the cpu cgroup wouldn't take it. */
 	const struct sched_param ordinary = { 0 };
-	if (sched_setscheduler(0, SCHED_OTHER, &ordinary) < 0)
+	/* Directly: musl's function refuses, for what it means to a single thread. */
+	if (syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &ordinary) < 0)
 		return err_sys(err, errno, "can't leave real-time scheduling");
 	for (size_t i = 0; i < b->n_tasks; i++) {
 		int r = fd_write_full(b->tasks_fd[i], "0", 1);

@@ -280,6 +280,11 @@ static bool is_path(const char *word)
 	return word[0] == '/' || str_eq(word, "*");
 }
 
+static bool is_method(const char *word)
+{
+	return word[0] != '\0' && word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")] == '\0';
+}
+
 /* [FILE] HOST [METHOD] [PATH]: without --policy, the first of several is the file. */
 static int take_operands(const struct options *o, char **operands, int n, const char **ret_file, const char **ret_host, struct question *q)
 {
@@ -288,7 +293,7 @@ static int take_operands(const struct options *o, char **operands, int n, const 
 	if (i >= n)
 		return -1;
 	*ret_host = operands[i++];
-	if (i < n && !is_path(operands[i]))
+	if (i < n && is_method(operands[i]))
 		q->method = operands[i++];
 	if (i < n && is_path(operands[i]))
 		q->path = operands[i++];
@@ -303,7 +308,7 @@ static int explain(const struct globals *g, const struct options *o, char **oper
 	struct policy *p;
 	struct err err = ERR_INIT;
 	if (take_operands(o, operands, n, &file, &host, &q) < 0)
-		return usage_error("explain needs a host, and may have a policy in front, a method and a path (/...) behind: "
+		return usage_error("explain needs a host, and may have a policy in front, a method (GET) and a path (/...) behind: "
 			"bulkhead policy explain [--policy FILE] HOST[:PORT] [METHOD] [PATH]");
 	if (policy_file_read(file, &p, &warning, &err) < 0)
 		return command_fail(&command_policy, &err);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For the files of scan.h. */
+#pragma once
+
+#include "secrets/scan.h"
+#include "secrets/secret.h"
+
+/* ---- patterns: each needle in each spelling that changes more than single characters ---- */
+
+enum spelling { SPELLED_PLAIN, SPELLED_BASE64, SPELLED_BASE64URL, SPELLED_BASE32, SPELLED_HEX };
+
+/* Patterns that are compared alike. */
+enum group { GROUP_EXACT, GROUP_BASE32, GROUP_HEX, GROUPS }; /* the last two without regard to case: their text is lower case */
+
+struct pattern {
+	const uint8_t *text;
+	uint32_t len;
+	uint16_t needle;
+	uint8_t spelling;
+	uint8_t align;	/* base64, base32: bytes in front of the needle in its group of 3 or 5 */
+	bool wide;	/* base64: of UTF-16 */
+};
+
+/* Patterns lo … hi-1 of the sorted list begin with the same `depth` bytes. */
+struct place {
+	uint16_t lo, hi;
+	uint32_t depth;
+	uint8_t group;
+};
+
+struct range { uint16_t lo, hi; };
+
+struct needle {
+	unsigned id;
+	struct secret_value *value;
+};
+
+#define PAIRS (256u * 256u)
+
+struct scan_set {
+	unsigned refs;
+	bool compiled;
+	bool blanks;		/* some needle has one inside: then '+' may mean it */
+	struct needle needles[SCAN_NEEDLES_MAX];
+	size_t n_needles;
+	struct secret_value *texts;
+	struct pattern *patterns; /* sorted in each group */
+	size_t n_patterns;
+	struct range first[GROUPS][256];
+	bool special[256];	/* may be more than itself: begins an escape */
+	/* Where a find can begin: bit set for the two bytes there (the first in the low half). */
+	uint64_t pairs[PAIRS / 64];
+	bool lone[256];		/* and for one byte, with more to come */
+};
+
+/* Calls fn for each pattern of a needle; text is lent. */
+typedef void (*pattern_fn)(void *ctx, const struct pattern *p);
+/* `scratch` has room for the longest (patterns_scratch). */
+size_t patterns_scratch(size_t needle_len);
+void patterns_each(const uint8_t *needle, size_t len, uint8_t *scratch, pattern_fn fn, void *ctx);
+/* The byte that takes the place of the pattern's byte at `index`, which was `was`: the spelling of a run of 'X'. */
+uint8_t pattern_mask(const struct pattern *p, uint32_t index, uint8_t was);
+enum group pattern_group(const struct pattern *p);
+const char *spelling_name(enum spelling s);
+
+/* Goes on from a place by one byte; false: no pattern does. */
+bool place_step(const struct scan_set *s, struct place *p, uint8_t c);
+/* The pattern that ends here, or NULL. */
+const struct pattern *place_end(const struct scan_set *s, const struct place *p);
+
+static inline bool pair_begins(const struct scan_set *s, unsigned pair)
+{
+	return s->pairs[pair >> 6] >> (pair & 63) & 1;
+}
+void pairs_build(struct scan_set *s);
+
+/* ---- characters: what a place of the text may stand for ---- */
+
+/*
+ * Level 0 is the byte itself. Level n reads the text with every escape taken off that can be seen at level n-1: percent, backslash, HTML reference, quoted-printable.
+ * So any of them inside any other is read, up to LEVELS deep.
+ */
+#define LEVELS 3u
+#define ESCAPE_MAX 64u	/* bytes of one, over all levels */
+
+struct text {
+	const uint8_t *p;
+	size_t len;
+	bool final;	/* nothing comes after */
+	bool blanks;	/* '+' may be a blank */
+};
+
+enum escape { ESCAPE_NONE, ESCAPE_PERCENT, ESCAPE_BACKSLASH, ESCAPE_HTML, ESCAPE_QUOTED, ESCAPE_PLUS };
+
+#define GLYPH_NONE 0x100u /* an escape of something that is no byte */
+struct glyph {
+	uint16_t c;
+	uint8_t escape;		/* taken off at the level asked for; NONE: as on the level below */
+	size_t end;
+};
+/* The parts of an escape, by where they begin on the level below. */
+#define PARTS_MAX 16u
+struct shape {
+	size_t part[PARTS_MAX];
+	unsigned n, first_digit, n_digits; /* digits are parts too */
+	unsigned base;
+};
+
+enum seen { SEEN, SEEN_END, SEEN_MORE /* depends on what comes */ };
+/* shape may be NULL. */
+enum seen glyph_read(const struct text *t, unsigned level, size_t at, struct glyph *ret, struct shape *ret_shape);
+const char *escape_name(enum escape e);
+/* Names of HTML references: the byte that the nth stands for, 0 at the end of the list. */
+uint8_t entity(size_t n, const char **ret_name);
+
+static inline bool is_gap(unsigned c)
+{
+	return c == '\0' || c == '\r' || c == '\n';
+}
+
+/* ---- a walk: does a find begin here, and where does it end? ---- */
+
+struct hop {
+	uint32_t from, parent;	/* where it began, and the one before (index; itself: the first) */
+	uint8_t level;
+	bool gap;		/* between two characters: a line end, a NUL, a separator */
+	uint8_t escape;
+};
+
+struct state {
+	struct place place;
+	uint32_t at, hop;
+	uint8_t gaps;	/* what was spent on gaps since the last character */
+	bool fold;	/* a line has ended: blanks are gaps too */
+};
+
+struct walk {
+	struct state *states;
+	size_t n_states, cap_states;
+	struct hop *hops;
+	size_t n_hops, cap_hops;
+	bool begun;
+	bool found;
+	struct place best;
+	uint32_t best_end, best_hop;
+};
+
+enum outcome { WALK_DEAD, WALK_FOUND, WALK_UNDECIDED };
+/* t begins where the find would. Call again with more after UNDECIDED, and walk_reset before another place. */
+enum outcome walk_run(struct walk *w, const struct scan_set *s, const struct text *t);
+void walk_reset(struct walk *w);
+void walk_free(struct walk *w);
+
+/* ---- overwriting ---- */
+
+typedef void (*put_fn)(void *ctx, size_t at, uint8_t byte);
+/* Every character of the find that w has found. */
+void mask_find(const struct walk *w, const struct scan_set *s, const struct text *t, put_fn put, void *ctx);
+/* What the find is called. */
+const char *find_spelling(const struct walk *w, const struct scan_set *s, const struct text *t);

@@ -7,7 +7,8 @@
  *   CONFIG   u32 1 | u64 length of the policy's JSON | u32 n_resolvers, each: bytes "IP:PORT" | bytes sandbox id | u32 n, each: bytes secret name |
  *            bytes placeholder;   descriptor: the policy (policy-file.h)                                                       once, first
  *   POLICY   u32 2 | u64 generation | u64 length; descriptor: the policy      a newer policy: streams are judged again
- *   SECRET   u32 3 | bytes name                                  descriptors: the sealed file, the key file. Sets or replaces (rotation) its value
+ *   SECRET   u32 3 | bytes name                                  descriptors: the sealed file, and the key file when there is something sealed in it (not when a
+ *                                                                helper makes the value). Sets or replaces (rotation) its value
  *   REVOKE   u32 4 | bytes name                                  wiped at once; flows that used it are cut
  *   HELPED   u32 5 | u64 call | u8 started                       descriptor (when started): what the helper writes, to its end
  * upstream → supervisor

@@ -159,6 +159,29 @@ void events_exec_end(struct execution *e)
 	events_send(e->sandbox, AUDIT_EXEC_END, f, NULL, NULL);
 }
 
+void events_secret(struct sandbox *s, const struct grant *grant, const char *action, bool ok, const char *detail, audit_done_fn done, void *ctx)
+{
+	if (!grant)
+		return;
+	json_t *f = json_pack("{s:s,s:s,s:b,s:I}", "secret", grant->name, "action", action, "ok", ok, "generation", (json_int_t)grant->about.generation);
+	if (detail)
+		json_object_set_new(f, "detail", audit_text_json(detail, strlen(detail)));
+	events_send(s, AUDIT_SECRET, f, done, ctx);
+}
+
+void events_policy(struct sandbox *s, uint64_t cut, const struct control_asker *by, audit_done_fn done)
+{
+	char hash[POLICY_HASH_SIZE * 2 + 1];
+	uid_t uid;
+	pid_t pid;
+	text_hex(s->policy->hash, POLICY_HASH_SIZE, hash);
+	control_asker_who(by, &uid, &pid);
+	events_send(s, AUDIT_POLICY,
+		json_pack("{s:I,s:s,s:I,s:s,s:{s:I,s:I}}", "generation", (json_int_t)s->generation, "policy_hash", hash, "cut", (json_int_t)cut, "policy",
+			s->policy->name ? s->policy->name : "", "by", "uid", (json_int_t)uid, "pid", (json_int_t)pid),
+		done, s);
+}
+
 void events_limit(struct sandbox *s, enum reason limit, uint64_t value, bool killed)
 {
 	events_send(s, AUDIT_LIMIT,
@@ -186,6 +209,8 @@ void events_end(struct sandbox *s)
 		"egress_denied", (json_int_t)r->egress_denied, "egress_bytes_up", (json_int_t)r->egress_bytes_up, "egress_bytes_down",
 		(json_int_t)r->egress_bytes_down, "syscalls_denied", (json_int_t)r->syscalls_denied, "cpu_ns", (json_int_t)r->cpu_ns, "memory_peak",
 		(json_int_t)r->memory_peak);
+	if (s->inspects)
+		json_object_set_new(totals, "canaries", json_integer((json_int_t)r->canaries));
 	json_t *f = json_pack("{s:s,s:b,s:b,s:I,s:o}", "reason", reason_name(r->end_reason), "failed", r->failed, "clean", r->clean, "duration_ns",
 		(json_int_t)r->total_ns, "totals", totals);
 	json_object_set_new(f, "exit_status", json_integer(s->ops.exit_status(s->ctx, r)));

@@ -281,7 +281,7 @@ static void dispatch(struct execution *e)
 void executions_dispatch(struct sandbox *s)
 {
 	struct execution *next = NULL;
-	if (s->phase > SB_READY || !s->have_box || !s->got_probe)
+	if (s->phase > SB_READY || !s->have_box || !sandbox_egress_ready(s))
 		return;
 	/* In the order in which they were asked for: their stream numbers rise. */
 	do {

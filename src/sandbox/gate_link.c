@@ -7,7 +7,6 @@
  */
 #include "sandbox/internal.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -16,10 +15,10 @@
 #include "gate/messages.h"
 #include "gate/policy-file.h"
 #include "gate/protocol.h"
+#include "sandbox/part_link.h"
 
 #define PROBE_NAME "probe.bulkhead.invalid" /* RFC 6761: .invalid never resolves */
 #define PROBE_QUERY UINT32_MAX
-#define QUEUE_MESSAGES_MAX 4096u
 
 struct flow {
 	struct gate_link *link;
@@ -27,36 +26,27 @@ struct flow {
 	struct pump *pump;
 };
 
-struct outgoing {
-	struct outgoing *next;
-	int fd;
-	size_t len;
-	uint8_t data[];
-};
-
 struct gate_link {
 	struct sandbox *sandbox;
-	int fd;
-	struct loop_io *io;
+	struct part_link *part;
 	struct flow *flows;
 	uint64_t next_flow;
-	struct outgoing *queue, **queue_tail;
-	unsigned queued;
 	bool cut;
 };
 
 /* ---- sending ---- */
 
-static void set_interest(struct gate_link *g)
+/* Takes fd. */
+static int post(struct gate_link *g, const struct buf *b, int fd, struct err *err)
 {
-	loop_io_set(g->io, LOOP_READ | (g->queue ? LOOP_WRITE : 0));
+	return part_link_post(g->part, b, &fd, fd >= 0 ? 1 : 0, err) < 0 ? err_wrap(err, "the gate of sandbox %s", g->sandbox->spec.id) : 0;
 }
 
-static void lost(struct gate_link *g, const char *how)
+static void on_lost(void *ctx, const char *how)
 {
+	struct gate_link *g = ctx;
 	struct sandbox *s = g->sandbox;
 	struct err err;
-	g->io = loop_io_remove(g->io);
 	if (s->phase == SB_ENDING) {
 		s->ending.gate_done = true;
 		teardown_step(s);
@@ -64,54 +54,6 @@ static void lost(struct gate_link *g, const char *how)
 	}
 	err_set(&err, ERR_CLOSED, "the gate of sandbox %s %s, so the sandbox was ended", s->spec.id, how);
 	sandbox_fail(s, &err);
-}
-
-/* 1 sent, 0 would block, -1 the gate is gone. */
-static int send_one(struct gate_link *g, const void *data, size_t len, int fd)
-{
-	ssize_t n = fd_send(g->fd, data, len, &fd, fd >= 0 ? 1 : 0);
-	if (n >= 0)
-		return 1;
-	return n == -EAGAIN || n == -ENOBUFS ? 0 : -1;
-}
-
-static void flush(struct gate_link *g)
-{
-	while (g->queue) {
-		struct outgoing *o = g->queue;
-		int r = send_one(g, o->data, o->len, o->fd);
-		if (r == 0)
-			break;
-		if (r < 0) {
-			lost(g, "took no more requests");
-			return;
-		}
-		g->queue = o->next;
-		if (!g->queue)
-			g->queue_tail = &g->queue;
-		g->queued--;
-		fd_close(&o->fd);
-		mem_free(o);
-	}
-	set_interest(g);
-}
-
-/* Takes fd. Sends at once when it can, else queues, bounded. */
-static int post(struct gate_link *g, const struct buf *b, int fd, struct err *err)
-{
-	if (!g->io || g->queued >= QUEUE_MESSAGES_MAX) {
-		fd_close(&fd);
-		return err_set(err, ERR_LIMIT, "the gate takes no more requests now");
-	}
-	struct outgoing *o = mem_alloc(sizeof(*o) + b->len);
-	o->fd = fd;
-	o->len = b->len;
-	memcpy(o->data, b->data, b->len);
-	*g->queue_tail = o;
-	g->queue_tail = &o->next;
-	g->queued++;
-	flush(g);
-	return 0;
 }
 
 /* ---- receiving ---- */
@@ -172,7 +114,7 @@ static int on_done(struct sandbox *s, const void *p, size_t n, struct err *err)
 
 static bool is_budget(enum reason reason)
 {
-	return reason == REASON_BUDGET_CONNECTIONS || reason == REASON_BUDGET_REQUESTS || reason == REASON_BUDGET_BYTES;
+	return reason >= REASON_BUDGET_RATE && reason <= REASON_BUDGET_BYTES;
 }
 
 /* The gate enforces the budget; here it becomes one of the limits that the box has hit. */
@@ -190,42 +132,53 @@ static int on_limit(struct sandbox *s, const void *p, size_t n, struct err *err)
 static int on_gate_ready(struct sandbox *s, const void *p, size_t n, struct err *err)
 {
 	static struct gate_msg_ready m;
-	return gate_msg_ready_decode(p, n, &m, err);
+	if (gate_msg_ready_decode(p, n, &m, err) < 0)
+		return -1;
+	if (s->ca_pem)
+		return err_set(err, ERR_PROTOCOL, "the gate said READY twice");
+	if (s->inspects && !m.ca_pem[0])
+		return err_set(err, ERR_PROTOCOL, "the gate of a sandbox whose policy needs requests seen has no certificate of its own");
+	s->ca_pem = mem_strdup(m.ca_pem);
+	return sandbox_gate_ready(s, err);
 }
 
-static int handle(struct sandbox *s, const void *p, size_t n, struct err *err)
+static int on_policy_set(struct sandbox *s, const void *p, size_t n, struct err *err)
+{
+	struct gate_msg_policy_set m;
+	return gate_msg_policy_set_decode(p, n, &m, err) < 0 ? -1 : change_gate_done(s, &m, err);
+}
+
+/* What is to happen is the policy's; the gate has recorded it and refused the request, if it is to be refused. */
+static int on_canary(struct sandbox *s, const void *p, size_t n, struct err *err)
+{
+	struct gate_msg_canary m;
+	if (gate_msg_canary_decode(p, n, &m, err) < 0)
+		return -1;
+	s->result.canaries++;
+	struct sandbox_canary c = { m.name, m.host, m.port };
+	if (s->ops.on_canary)
+		s->ops.on_canary(s->ctx, &c);
+	if (s->policy->canary == CANARY_KILL)
+		sandbox_end(s, REASON_CANARY);
+	return 0;
+}
+
+static int on_message(void *ctx, const void *p, size_t n, struct err *err)
 {
 	static int (*const handlers[])(struct sandbox *, const void *, size_t, struct err *) = {
 		[GATE_READY] = on_gate_ready, [GATE_ANSWER] = on_answer, [GATE_DENIED] = on_denied, [GATE_LIMIT] = on_limit, [GATE_DONE] = on_done,
+		[GATE_POLICY_SET] = on_policy_set, [GATE_CANARY] = on_canary,
 	};
+	struct gate_link *g = ctx;
 	uint32_t type;
 	if (gate_msg_type(p, n, &type) < 0 || type >= ARRAY_LEN(handlers) || !handlers[type])
 		return err_set(err, ERR_PROTOCOL, "the gate sent a message that has no meaning");
-	return handlers[type](s, p, n, err);
+	return handlers[type](g->sandbox, p, n, err);
 }
 
-static void on_io(void *ctx, int fd, int ready)
+static void on_broken(void *ctx, const struct err *err)
 {
-	struct gate_link *g = ctx;
-	struct sandbox *s = g->sandbox;
-	uint8_t message[4096];
-	struct err err;
-	if (ready & LOOP_WRITE)
-		flush(g);
-	/* Bounded for each turn, so that a flood of denials can't starve the rest. */
-	for (int i = 0; i < 64 && g->io; i++) {
-		ssize_t n = recv(g->fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		if (n <= 0 || (size_t)n > sizeof(message)) {
-			lost(g, n <= 0 ? "is gone" : "sent an oversized message");
-			return;
-		}
-		if (handle(s, message, (size_t)n, &err) < 0) {
-			sandbox_fail(s, &err);
-			return;
-		}
-	}
+	sandbox_fail(((struct gate_link *)ctx)->sandbox, err);
 }
 
 /* ---- flows ---- */
@@ -318,20 +271,20 @@ int gate_link_name(struct gate_link *g, const struct wire_name_query *q, struct 
 
 static int send_config(struct gate_link *g, struct err *err)
 {
-	struct sandbox *s = g->sandbox;
-	static struct gate_msg_config m;
 	struct gate_msg_name probe = { .query = PROBE_QUERY, .text = PROBE_NAME, .len = sizeof(PROBE_NAME) - 1 };
 	struct buf b;
-	m = (struct gate_msg_config){ 0 };
-	memcpy(m.sandbox, s->spec.id, sizeof(m.sandbox));
-	int fd = policy_fd_make(s->policy, &m.policy_len, err);
-	if (fd < 0)
+	int fd;
+	const struct gate_msg_config *m = sandbox_gate_config(g->sandbox, &fd, err);
+	if (!m)
 		return -1;
-	for (size_t i = 0; s->resolvers && s->resolvers[i] && i < GATE_RESOLVERS_MAX; i++)
-		strncpy(m.resolvers[m.n_resolvers++], s->resolvers[i], GATE_RESOLVER_TEXT_MAX);
 	buf_init(&b, GATE_MESSAGE_MAX);
-	int r = gate_msg_config_encode(&b, &m) < 0 ? err_set(err, ERR_LIMIT, "the gate's configuration is too large") : post(g, &b, fd_steal(&fd), err);
-	fd_close(&fd);
+	int r = gate_msg_config_encode(&b, m);
+	if (r < 0) {
+		fd_close(&fd);
+		err_set(err, ERR_LIMIT, "the gate's configuration is too large");
+	} else {
+		r = post(g, &b, fd, err);
+	}
 	buf_clear(&b);
 	if (r == 0 && (r = gate_msg_name_encode(&b, &probe)) == 0)
 		r = post(g, &b, -1, err);
@@ -341,15 +294,39 @@ static int send_config(struct gate_link *g, struct err *err)
 
 struct gate_link *gate_link_new(struct sandbox *s, int control_fd, struct err *err)
 {
+	static const struct part_link_ops ops = { on_message, on_broken, on_lost };
 	struct gate_link *g = mem_alloc(sizeof(*g));
 	g->sandbox = s;
-	g->fd = control_fd;
-	g->queue_tail = &g->queue;
-	fd_set_nonblock(control_fd, true);
-	g->io = loop_io_add(s->loop, control_fd, LOOP_READ, on_io, g);
+	g->part = part_link_new(s->loop, control_fd, &ops, g);
 	if (send_config(g, err) < 0)
 		return gate_link_free(g);
 	return g;
+}
+
+int gate_link_policy(struct gate_link *g, uint64_t generation, const struct policy *p, struct err *err)
+{
+	struct gate_msg_policy m = { .generation = generation };
+	struct buf b;
+	int fd = policy_fd_make(p, &m.policy_len, err);
+	if (fd < 0)
+		return -1;
+	buf_init(&b, GATE_MESSAGE_MAX);
+	gate_msg_policy_encode(&b, &m);
+	int r = post(g, &b, fd, err);
+	buf_free(&b);
+	return r;
+}
+
+int gate_link_revoked(struct gate_link *g, const char *name, struct err *err)
+{
+	struct gate_msg_revoked m = { 0 };
+	struct buf b;
+	strncpy(m.name, name, SECRET_NAME_MAX);
+	buf_init(&b, GATE_MESSAGE_MAX);
+	gate_msg_revoked_encode(&b, &m);
+	int r = post(g, &b, -1, err);
+	buf_free(&b);
+	return r;
 }
 
 void gate_link_cut(struct gate_link *g)
@@ -375,13 +352,6 @@ struct gate_link *gate_link_free(struct gate_link *g)
 	if (!g)
 		return NULL;
 	gate_link_cut(g);
-	while (g->queue) {
-		struct outgoing *o = g->queue;
-		g->queue = o->next;
-		fd_close(&o->fd);
-		mem_free(o);
-	}
-	loop_io_remove(g->io);
-	fd_close(&g->fd);
+	part_link_free(g->part);
 	return mem_free(g);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting the helper programs. The auditor outlives us (no PDEATHSIG): after our death it notes the loss and closes the record. The gate
- * must not: it dies with us. Neither gets a terminal signal (own session), nor any descriptor but the named ones.
+ * Starting the helper programs. The auditor outlives us (no PDEATHSIG): after our death it notes the loss and closes the record. The gate's
+ * halves must not: they die with us. None gets a terminal signal (own session), nor any descriptor but the named ones.
  */
 #include "sandbox/internal.h"
 
@@ -15,11 +15,12 @@
 #include "base/mem.h"
 #include "event/child.h"
 #include "gate/protocol.h"
+#include "gate/upstream-protocol.h"
 
 /* Output travels in messages of AUDIT_BLOB_MAX: a few must fit, or each costs a context switch. */
 #define PART_SOCKET_BUFFER (1024 * 1024)
 
-static int pair_new(int type, int ret[2], struct err *err)
+int parts_pair(int type, int ret[2], struct err *err)
 {
 	int size = PART_SOCKET_BUFFER;
 	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret) < 0)
@@ -65,39 +66,57 @@ static int part_start(struct sandbox *s, struct part *p, const char *name, const
 	return 0;
 }
 
-int parts_start_auditor(struct sandbox *s, int *ret_supervisor_fd, int *ret_gate_fd, struct err *err)
+static void close_sockets(struct part_sockets *p)
 {
-	int own[2], gate[2];
-	if (pair_new(SOCK_SEQPACKET, own, err) < 0)
-		return -1;
-	if (pair_new(SOCK_SEQPACKET, gate, err) < 0) {
-		fd_close(&own[0]);
-		fd_close(&own[1]);
-		return -1;
+	fd_close(&p->audit);
+	fd_close(&p->gate);
+	fd_close(&p->upstream);
+}
+
+/* One socket for each source: our end and the auditor's. */
+static int audit_pairs(const struct sandbox *s, struct part_sockets *ours, struct part_sockets *theirs, struct err *err)
+{
+	int *const ends[][2] = { { &ours->audit, &theirs->audit }, { &ours->gate, &theirs->gate }, { &ours->upstream, &theirs->upstream } };
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		int pair[2];
+		if (ends[i][0] == &ours->upstream && !s->inspects)
+			continue;
+		if (parts_pair(SOCK_SEQPACKET, pair, err) < 0)
+			return -1;
+		*ends[i][0] = pair[0];
+		*ends[i][1] = pair[1];
 	}
-	struct child_fd fds[] = {
-		{ own[1], AUDIT_SUPERVISOR_FD }, { gate[1], AUDIT_GATE_FD }, { sandbox_dir_fd(s->dir), AUDIT_DIR_FD },
-	};
-	int r = part_start(s, &s->auditor, "bulkhead-audit", fds, ARRAY_LEN(fds), 0, err);
-	fd_close(&own[1]);
-	fd_close(&gate[1]);
-	if (r < 0) {
-		fd_close(&own[0]);
-		fd_close(&gate[0]);
-		return -1;
-	}
-	*ret_supervisor_fd = own[0];
-	*ret_gate_fd = gate[0];
 	return 0;
 }
 
-int parts_start_gate(struct sandbox *s, int audit_fd, int *ret_control_fd, struct err *err)
+int parts_start_auditor(struct sandbox *s, struct part_sockets *ret, struct err *err)
+{
+	struct part_sockets ours = { -1, -1, -1 }, theirs = { -1, -1, -1 };
+	int r = audit_pairs(s, &ours, &theirs, err);
+	if (r == 0) {
+		struct child_fd fds[] = {
+			{ theirs.audit, AUDIT_SUPERVISOR_FD }, { theirs.gate, AUDIT_GATE_FD }, { sandbox_dir_fd(s->dir), AUDIT_DIR_FD },
+			{ theirs.upstream, AUDIT_UPSTREAM_FD },
+		};
+		r = part_start(s, &s->auditor, "bulkhead-audit", fds, s->inspects ? 4 : 3, 0, err);
+	}
+	close_sockets(&theirs);
+	if (r < 0)
+		close_sockets(&ours);
+	else
+		*ret = ours;
+	return r;
+}
+
+/* With its control socket, its own one to the auditor, and one end of the link between the halves. */
+static int start_half(struct sandbox *s, struct part *p, const char *name, const int numbers[3], int audit_fd, int link_fd, int *ret_control_fd,
+	struct err *err)
 {
 	int control[2];
-	if (pair_new(SOCK_SEQPACKET, control, err) < 0)
+	if (parts_pair(SOCK_SEQPACKET, control, err) < 0)
 		return -1;
-	struct child_fd fds[] = { { control[1], GATE_CONTROL_FD }, { audit_fd, GATE_AUDIT_FD } };
-	int r = part_start(s, &s->gate_part, "bulkhead-gate", fds, ARRAY_LEN(fds), SIGKILL, err);
+	struct child_fd fds[] = { { control[1], numbers[0] }, { audit_fd, numbers[1] }, { link_fd, numbers[2] } };
+	int r = part_start(s, p, name, fds, link_fd >= 0 ? 3 : 2, SIGKILL, err);
 	fd_close(&control[1]);
 	if (r < 0) {
 		fd_close(&control[0]);
@@ -105,6 +124,18 @@ int parts_start_gate(struct sandbox *s, int audit_fd, int *ret_control_fd, struc
 	}
 	*ret_control_fd = control[0];
 	return 0;
+}
+
+int parts_start_gate(struct sandbox *s, int audit_fd, int link_fd, int *ret_control_fd, struct err *err)
+{
+	static const int numbers[] = { GATE_CONTROL_FD, GATE_AUDIT_FD, GATE_LINK_FD };
+	return start_half(s, &s->gate_part, link_fd >= 0 ? "bulkhead-inspect" : "bulkhead-gate", numbers, audit_fd, link_fd, ret_control_fd, err);
+}
+
+int parts_start_upstream(struct sandbox *s, int audit_fd, int link_fd, int *ret_control_fd, struct err *err)
+{
+	static const int numbers[] = { UPSTREAM_CONTROL_FD, UPSTREAM_AUDIT_FD, UPSTREAM_LINK_FD };
+	return start_half(s, &s->upstream_part, "bulkhead-upstream", numbers, audit_fd, link_fd, ret_control_fd, err);
 }
 
 /* Its sockets are closed by now; it ends by itself within `wait_ns`, or is killed. */

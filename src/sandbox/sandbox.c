@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "policy/request.h"
 
 static void teardown_begin_deferred(void *ctx)
 {
@@ -35,10 +36,15 @@ void sandbox_fail(struct sandbox *s, const struct err *err)
 	sandbox_end(s, s->result.end_reason);
 }
 
+bool sandbox_egress_ready(const struct sandbox *s)
+{
+	return s->got_probe && (!s->inspects || (s->upstream && upstream_link_ready(s->upstream)));
+}
+
 void sandbox_maybe_ready(struct sandbox *s)
 {
 	executions_dispatch(s);
-	if (s->phase != SB_STARTING || !s->have_box || !s->got_hello || !s->got_probe || !s->got_start_record)
+	if (s->phase != SB_STARTING || !s->have_box || !s->got_hello || !sandbox_egress_ready(s) || !s->got_start_record)
 		return;
 	s->phase = SB_READY;
 	s->result.ready_after_ns = time_monotonic_ns() - s->started_monotonic_ns;
@@ -233,23 +239,52 @@ static void on_audit_lost(void *ctx, const struct err *cause)
 		teardown_step(s);
 }
 
-static int start_record(struct sandbox *s, int *ret_gate_audit_fd, struct err *err)
+static int start_record(struct sandbox *s, struct part_sockets *sockets, struct err *err)
 {
-	int fd;
-	if (parts_start_auditor(s, &fd, ret_gate_audit_fd, err) < 0)
+	if (parts_start_auditor(s, sockets, err) < 0)
 		return -1;
-	s->audit = audit_client_new(s->loop, fd, on_audit_lost, s);
+	s->audit = audit_client_new(s->loop, fd_steal(&sockets->audit), on_audit_lost, s);
 	events_start(s, on_start_recorded);
 	return 0;
 }
 
-static int start_gate(struct sandbox *s, int gate_audit_fd, struct err *err)
+static int start_gate(struct sandbox *s, int audit_fd, int link_fd, struct err *err)
 {
 	int fd;
-	if (parts_start_gate(s, gate_audit_fd, &fd, err) < 0)
+	if (parts_start_gate(s, audit_fd, link_fd, &fd, err) < 0)
 		return -1;
 	s->gate = gate_link_new(s, fd, err);
 	return s->gate ? 0 : -1;
+}
+
+static int start_upstream(struct sandbox *s, int audit_fd, int link_fd, struct err *err)
+{
+	int fd;
+	if (parts_start_upstream(s, audit_fd, link_fd, &fd, err) < 0)
+		return -1;
+	s->upstream = upstream_link_new(s, fd, err);
+	return s->upstream ? 0 : -1;
+}
+
+/* The front half first: the box waits for its certificate. */
+static int start_halves(struct sandbox *s, const struct part_sockets *sockets, struct err *err)
+{
+	int pair[2];
+	if (parts_pair(SOCK_STREAM, pair, err) < 0)
+		return -1;
+	cleanup_fd int front = pair[0], upstream = pair[1];
+	return start_gate(s, sockets->gate, front, err) < 0 ? -1 : start_upstream(s, sockets->upstream, upstream, err);
+}
+
+/* Commands may be asked for from here on: their streams are the pipe's. */
+static int open_pipe(struct sandbox *s, struct err *err)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(err, errno, "cannot make the pipe between host and box");
+	s->box_end = pair[1];
+	s->mux = mux_new(s->loop, pair[0], pair[0], MUX_HOST, &agent_ops, s);
+	return 0;
 }
 
 static int start_box(struct sandbox *s, struct err *err)
@@ -259,13 +294,9 @@ static int start_box(struct sandbox *s, struct err *err)
 	if (!backend)
 		return err_set(err, ERR_UNSUPPORTED, "this version of Bulkhead has no %s isolation; ask for `container`",
 			isolation_level_name(s->result.level));
-	int pair[2];
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_sys(err, errno, "cannot make the pipe between host and box");
-	cleanup_fd int box_end = pair[1];
-	s->mux = mux_new(s->loop, pair[0], pair[0], MUX_HOST, &agent_ops, s);
 	for (size_t i = 0; i < s->spec.n_mounts; i++)
 		fds[i] = s->mounts[i].fd;
+	cleanup_fd int box_end = fd_steal(&s->box_end);
 	if (backend->start(s->loop, &s->spec, fds, box_end, on_box, s, err) < 0)
 		return -1;
 	s->launching = true;
@@ -273,13 +304,30 @@ static int start_box(struct sandbox *s, struct err *err)
 	return send_config(s, err);
 }
 
-/* The launcher takes longest, so it goes first; the others start while it works. */
+/* What the box trusts must be known before it is built. Without inspection it was launched long before. */
+int sandbox_gate_ready(struct sandbox *s, struct err *err)
+{
+	if (s->inspects && s->phase == SB_STARTING)
+		return start_box(s, err);
+	return 0;
+}
+
+/* The launcher takes longest, so it goes first; the others start while it works. Where requests are inspected it has to wait for the gate's certificate. */
 static int start_parts(struct sandbox *s, struct err *err)
 {
-	cleanup_fd int gate_audit_fd = -1;
-	if (start_box(s, err) < 0 || start_record(s, &gate_audit_fd, err) < 0)
-		return -1;
-	return start_gate(s, gate_audit_fd, err);
+	struct part_sockets sockets = { -1, -1, -1 };
+	int r = open_pipe(s, err);
+	if (r == 0 && !s->inspects)
+		r = start_box(s, err);
+	if (r == 0)
+		r = start_record(s, &sockets, err);
+	if (r == 0)
+		r = s->inspects ? start_halves(s, &sockets, err) : start_gate(s, sockets.gate, -1, err);
+	fd_close(&sockets.gate);
+	fd_close(&sockets.upstream);
+	if (r == 0)
+		s->control = control_new(s, err);
+	return r == 0 && s->control ? 0 : -1;
 }
 
 struct sandbox *sandbox_start(struct loop *loop, struct sandbox_config *config, const struct sandbox_ops *ops, void *ctx)
@@ -287,7 +335,11 @@ struct sandbox *sandbox_start(struct loop *loop, struct sandbox_config *config, 
 	struct sandbox *s = mem_alloc(sizeof(*s));
 	struct err err;
 	s->loop = loop;
-	s->policy = config->policy;
+	s->policy = s->start_policy = config->policy;
+	s->generation = s->result.policy_generation = 1;
+	s->inspects = policy_inspects(s->policy);
+	s->grants = config->grants;
+	s->result.grants = s->grants;
 	s->dir = config->dir;
 	s->spec = config->spec;
 	s->mounts = config->mounts;
@@ -295,7 +347,7 @@ struct sandbox *sandbox_start(struct loop *loop, struct sandbox_config *config, 
 	s->ops = *ops;
 	s->ctx = ctx;
 	s->box = BOX_INIT;
-	s->auditor.pidfd = s->gate_part.pidfd = -1;
+	s->box_end = s->auditor.pidfd = s->gate_part.pidfd = s->upstream_part.pidfd = -1;
 	s->started_monotonic_ns = time_monotonic_ns();
 	s->result.id = s->spec.id;
 	s->result.level = ISOLATION_CONTAINER;
@@ -315,6 +367,11 @@ void sandbox_abort(struct sandbox *s, const struct err *err)
 const char *sandbox_workdir(const struct sandbox *s)
 {
 	return s->spec.workdir;
+}
+
+const char *sandbox_ca_pem(const struct sandbox *s)
+{
+	return s->ca_pem;
 }
 
 const char *sandbox_id(const struct sandbox *s)
@@ -343,6 +400,7 @@ void sandbox_config_done(struct sandbox_config *c)
 	for (size_t i = 0; c->resolvers && c->resolvers[i]; i++)
 		mem_free(c->resolvers[i]);
 	mem_free(c->resolvers);
+	grants_free(c->grants);
 	spec_done(&c->spec);
 }
 
@@ -354,7 +412,11 @@ void sandbox_release(struct sandbox *s)
 	denial_log_free(s->denials);
 	files_log_free(s->files);
 	loop_timer_free(s->ending.deadline);
-	struct sandbox_config taken = { .spec = s->spec, .mounts = s->mounts, .resolvers = s->resolvers };
+	live_changes_free(s->live_changes);
+	policy_free(s->own_policy);
+	mem_free(s->ca_pem);
+	mem_free(s->helper_complaint);
+	struct sandbox_config taken = { .spec = s->spec, .mounts = s->mounts, .resolvers = s->resolvers, .grants = s->grants };
 	sandbox_config_done(&taken);
 	mem_free(s);
 }

@@ -6,7 +6,8 @@
  *
  * States, in order; each is left only forwards:
  *   STARTING   parts are being started; nothing of the workload runs
- *   READY      the agent said HELLO, the gate refused a forbidden name, the start is on the record: executions may be started
+ *   READY      the agent said HELLO, the gate refused a forbidden name, its upstream half (where there is one) holds all secrets, the start is on the
+ *              record: executions may be started
  *   ENDING     no new execution, no new flow; everything in the box is being killed, the working copy collected
  *   ENDED      torn down and recorded; on_ended has been called
  * Losing the auditor, the gate or the agent at any time leads to ENDING: nothing runs unrecorded or unguarded.
@@ -20,6 +21,7 @@
 #include "event/loop.h"
 #include "image/changes.h"
 #include "policy/policy.h"
+#include "sandbox/grants.h"
 #include "spec/spec.h"
 #include "store/state.h"
 
@@ -28,6 +30,8 @@ struct execution;
 
 /* Value of a queued SIGTERM (sigqueue) with which `bulkhead kill` asks a supervisor to end its sandbox at once. */
 #define SANDBOX_KILL_COOKIE 0x6b696c6cu
+/* In the sandbox's folder: the policy that it runs under, its canonical JSON. The owner writes the first one, a change replaces it. */
+#define SANDBOX_POLICY_FILE "policy.json"
 
 struct sandbox_mount {
 	char *source;              /* absolute host path, for the record and for apply */
@@ -40,6 +44,7 @@ struct sandbox_config {
 	struct spec spec;                 /* taken */
 	struct sandbox_mount *mounts;     /* spec.n_mounts of them; taken */
 	char **resolvers;                 /* "IP:PORT", NULL-terminated, or NULL: the system's; taken */
+	struct grants *grants;            /* what the policy binds, or NULL; taken */
 };
 
 /* Frees what sandbox_start would have taken; for a configuration that never got there. */
@@ -61,16 +66,23 @@ struct sandbox_result {
 	uint64_t files_added, files_modified, files_deleted, files_bytes, files_flagged;
 	uint64_t egress_allowed, egress_denied, egress_bytes_up, egress_bytes_down;
 	uint64_t syscalls_denied;
+	const struct grants *grants;      /* NULL: none */
+	uint64_t canaries;                /* placeholders seen where they have no business */
+	const char *helper_complaint;     /* why a credential helper failed last, or NULL */
+	uint64_t policy_generation;       /* 1: it was not changed */
 	uint64_t cpu_ns, memory_peak;
 };
 
 /* A denial or a limit, as it happens; for detectors and summaries. */
 struct sandbox_denial { const char *host; uint16_t port; enum reason reason; };
 
+struct sandbox_canary { const char *secret, *host; uint16_t port; };
+
 struct sandbox_ops {
 	void (*on_ready)(void *ctx);
 	void (*on_denied)(void *ctx, const struct sandbox_denial *d); /* may be NULL */
 	void (*on_limit)(void *ctx, enum reason limit);               /* may be NULL */
+	void (*on_canary)(void *ctx, const struct sandbox_canary *c); /* may be NULL */
 	/* The status that the owner will report for the whole run, for the last record. */
 	int (*exit_status)(void *ctx, const struct sandbox_result *result);
 	/* Called once, also when the start failed. The sandbox may be freed from inside. */
@@ -86,6 +98,8 @@ void sandbox_abort(struct sandbox *s, const struct err *err);
 /* The folder in which commands start. */
 const char *sandbox_workdir(const struct sandbox *s);
 const char *sandbox_id(const struct sandbox *s);
+/* The certificate of the sandbox's own authority, PEM; "" when nothing is inspected, NULL before it is known. */
+const char *sandbox_ca_pem(const struct sandbox *s);
 /* Records a signal that the owner got and passed on. */
 void sandbox_record_signal(struct sandbox *s, int signal_number, bool forwarded);
 

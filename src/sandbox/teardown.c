@@ -66,6 +66,11 @@ void teardown_begin(struct sandbox *s)
 	s->ending.deadline = loop_timer_new(s->loop, on_deadline, s);
 	loop_timer_set(s->ending.deadline, DRAIN_NS, 0);
 	executions_flush(s);
+	/* No box was launched yet: nobody will ever hold that end. */
+	fd_close(&s->box_end);
+	s->control = control_free(s->control);
+	helpers_free(s->helpers);
+	s->helpers = NULL;
 	if (s->gate) {
 		gate_link_cut(s->gate);
 		gate_link_finish(s->gate);
@@ -176,6 +181,9 @@ static void close_parts(struct sandbox *s)
 	mux_free(s->mux);
 	s->mux = NULL;
 	s->gate = gate_link_free(s->gate);
+	/* From here on its end is expected, and with it that of the secrets. */
+	s->upstream_part.io = loop_io_remove(s->upstream_part.io);
+	s->upstream = upstream_link_free(s->upstream);
 }
 
 static void finish(struct sandbox *s)
@@ -189,6 +197,7 @@ static void finish(struct sandbox *s)
 	fd_close(&s->auditor.pidfd);
 	/* Told to end long ago, it is collected now. */
 	part_forget(&s->gate_part, NS_PER_S);
+	part_forget(&s->upstream_part, NS_PER_S);
 	s->ops.on_ended(s->ctx, &s->result);
 }
 

@@ -27,6 +27,7 @@ struct run {
 	struct state *state;
 	struct sandbox_dir *dir;
 	struct policy *policy;
+	const struct grants *grants;   /* the sandbox's */
 	int id_range_fd;
 	struct loop *loop;
 	struct loop_io *signals;
@@ -82,7 +83,7 @@ static void ask(struct run *r)
 {
 	static const struct execution_ops ops = { .on_exit = on_exit_status };
 	struct err err;
-	char **env = run_options_env(&r->options, sandbox_id(r->sandbox), r->tty);
+	char **env = run_options_env(&r->options, r->grants, sandbox_id(r->sandbox), r->tty);
 	struct execution_spec spec = {
 		.argv = r->argv, .envp = env, .cwd = sandbox_workdir(r->sandbox), .tty = r->tty,
 		.stdin_fd = fd_dup_nonblock(STDIN_FILENO), .stdout_fd = fd_dup_nonblock(STDOUT_FILENO),
@@ -112,6 +113,11 @@ static void on_ready(void *ctx)
 static void on_denied(void *ctx, const struct sandbox_denial *d)
 {
 	run_report_denied(&((struct run *)ctx)->report, d);
+}
+
+static void on_canary(void *ctx, const struct sandbox_canary *c)
+{
+	run_report_canary(&((struct run *)ctx)->report, c);
 }
 
 static int exit_status(void *ctx, const struct sandbox_result *result)
@@ -217,7 +223,7 @@ static int check_open_files(const struct policy_limits *l, struct err *err)
 static int write_policy(struct run *r, struct err *err)
 {
 	cleanup_free char *json = policy_to_json(r->policy);
-	return fd_replace_file_at(sandbox_dir_fd(r->dir), "policy.json", json, strlen(json), 0600, false, err);
+	return fd_replace_file_at(sandbox_dir_fd(r->dir), SANDBOX_POLICY_FILE, json, strlen(json), 0600, false, err);
 }
 
 static int prepare(struct run *r, struct sandbox_config *config, struct err *err)
@@ -237,6 +243,10 @@ static int prepare(struct run *r, struct sandbox_config *config, struct err *err
 		return -1;
 	if (state_open(r->globals->state, &r->state, err) < 0 || reap_stale(r->state, false, NULL, NULL, err) < 0)
 		return -1;
+	if (grants_new(r->policy, state_dirfd(r->state), &config->grants, err) < 0 ||
+		run_options_check_variables(&r->options, config->grants, err) < 0)
+		return -1;
+	r->grants = config->grants;
 	if (state_sandbox_create(r->state, id, &r->dir, err) < 0)
 		return -1;
 	config->dir = r->dir;
@@ -254,7 +264,7 @@ static void write_files(struct run *r)
 
 static int execute(struct run *r, struct err *err)
 {
-	static const struct sandbox_ops ops = { .on_ready = on_ready, .on_denied = on_denied, .exit_status = exit_status, .on_ended = on_ended };
+	static const struct sandbox_ops ops = { .on_ready = on_ready, .on_denied = on_denied, .on_canary = on_canary, .exit_status = exit_status, .on_ended = on_ended };
 	struct sandbox_config config = { 0 };
 	r->loop = loop_new();
 	if (watch_signals(r, err) < 0 || prepare(r, &config, err) < 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/bulkhead/reap.h"
 
+#include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "event/child.h"
 #include "isolate/isolate.h"
+#include "sandbox/control-protocol.h"
 
 /* An auditor whose supervisor goes without a word writes what there is to say; one that said it already, before it died itself,
  * adds nothing. */
@@ -54,6 +56,8 @@ static int clean(struct state *s, struct sandbox_dir *d, struct reaped *r, struc
 		return -1;
 	if (r->dry_run)
 		return 0;
+	if (unlinkat(sandbox_dir_fd(d), CONTROL_FILE, 0) < 0 && errno != ENOENT)
+		return err_sys(err, errno, "cannot remove the socket of its supervisor");
 	/* The sandbox is gone whether or not that can be written down; `audit verify` tells where the record stops. */
 	r->record_ended = end_record(sandbox_dir_fd(d), why) == 0;
 	if (!r->record_ended)

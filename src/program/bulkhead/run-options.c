@@ -22,6 +22,9 @@ const char run_usage[] =
 	"  --dir-mode MODE           copy: changes are kept aside; ro; rw: the folder itself; none (default: copy)\n"
 	"  --mount SRC:DST[:MODE]    one more folder or file: ro (default), copy or rw\n"
 	"  --allow HOST[:PORT]       let it reach HOST (port 443 if not said); *.HOST for names below; may be repeated\n"
+	"  --secret NAME@HOST[:HEADER]\n"
+	"                            let requests to HOST carry a stored secret (`bulkhead secret set NAME`) in HEADER (if not\n"
+	"                            said: authorization); the box only holds a placeholder, in $NAME; may be repeated\n"
 	"  --resolver IP[:PORT]      ask this DNS server instead of the system's; may be repeated\n"
 	"  --env K[=V]               set a variable, or pass on this shell's K; may be repeated\n"
 	"  --cpus N                  processor time, e.g. 1.5                      (default: 2)\n"
@@ -133,8 +136,9 @@ static int set_resolver(void *ctx, const char *v, struct err *err)
 
 static int set_secret(void *ctx, const char *v, struct err *err)
 {
-	return err_set(err, ERR_UNSUPPORTED, "--secret is not supported yet: this version's gate does not look into TLS, so it could not put the value in; "
-					     "nothing was run");
+	struct run_options *o = ctx;
+	o->secrets = push(o->secrets, &o->n_secrets, mem_strdup(v));
+	return 0;
 }
 
 static int set_env(void *ctx, const char *v, struct err *err)
@@ -191,7 +195,7 @@ static const struct option_spec specs[] = {
 	{ 0, "mount", "SOURCE:TARGET[:MODE]", set_mount },
 	{ 0, "allow", "HOST[:PORT]", set_allow },
 	{ 0, "resolver", "IP[:PORT]", set_resolver },
-	{ 0, "secret", "NAME@HOST", set_secret },
+	{ 0, "secret", "NAME@HOST[:HEADER]", set_secret },
 	{ 0, "env", "K[=V]", set_env },
 	{ 0, "cpus", "N", set_cpus },
 	{ 0, "memory", "SIZE", set_memory },
@@ -237,6 +241,7 @@ void run_options_done(struct run_options *o)
 	mem_free(o->mounts);
 	mem_free(o->limits);
 	free_list(o->allow);
+	free_list(o->secrets);
 	free_list(o->env);
 	free_list(o->resolvers);
 }

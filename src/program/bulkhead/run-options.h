@@ -18,6 +18,8 @@ struct run_options {
 	size_t n_mounts;
 	char **allow;                  /* NULL-terminated */
 	size_t n_allow;
+	char **secrets;                /* NAME@HOST[:HEADER], NULL-terminated */
+	size_t n_secrets;
 	char **env;                    /* K=V, NULL-terminated */
 	size_t n_env;
 	char **resolvers;
@@ -37,5 +39,7 @@ void run_options_done(struct run_options *o);
 int run_options_policy(const struct run_options *o, struct policy **ret, struct err *err);
 /* Opens the mount sources and fills in the sandbox's configuration (all but policy and dir). */
 int run_options_config(const struct run_options *o, const struct policy *p, const char *id, struct sandbox_config *ret, struct err *err);
-/* The command's environment, NULL-terminated; free each and the array with mem_free. */
-char **run_options_env(const struct run_options *o, const char *id, bool tty);
+/* Placeholders go into variables of their own: one that --env sets, or that every box has, is refused. grants may be NULL. */
+int run_options_check_variables(const struct run_options *o, const struct grants *grants, struct err *err);
+/* The command's environment, placeholders included, NULL-terminated; free each and the array with mem_free. */
+char **run_options_env(const struct run_options *o, const struct grants *grants, const char *id, bool tty);

@@ -78,6 +78,8 @@ int run_options_policy(const struct run_options *o, struct policy **ret, struct 
 		r = policy_add_mount(p, o->mounts[i].source, o->mounts[i].target, o->mounts[i].mode, err);
 	for (size_t i = 0; r == 0 && i < o->n_allow; i++)
 		r = policy_add_allow(p, o->allow[i], err);
+	for (size_t i = 0; r == 0 && i < o->n_secrets; i++)
+		r = policy_add_secret(p, o->secrets[i], err);
 	if (r < 0) {
 		policy_free(p);
 		return -1;
@@ -208,16 +210,52 @@ static void add_variable(char ***env, size_t *n, char *const *own, const char *n
 	(*env)[*n] = NULL;
 }
 
-char **run_options_env(const struct run_options *o, const char *id, bool tty)
+static const char *const fixed[][2] = {
+	{ "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+	{ "HOME", BOX_HOME }, { "USER", "agent" }, { "LOGNAME", "agent" }, { "SHELL", "/bin/sh" }, { "LANG", "C.UTF-8" },
+	/* A convenience for programs that know proxies; capture works for those that don't. */
+	{ "HTTP_PROXY", "http://127.0.0.1:3128" }, { "HTTPS_PROXY", "http://127.0.0.1:3128" },
+	{ "http_proxy", "http://127.0.0.1:3128" }, { "https_proxy", "http://127.0.0.1:3128" },
+	{ "NO_PROXY", "localhost,127.0.0.1,::1" }, { "no_proxy", "localhost,127.0.0.1,::1" }, { "NODE_USE_ENV_PROXY", "1" },
+};
+
+static bool is_fixed(const char *name)
 {
-	static const char *const fixed[][2] = {
-		{ "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
-		{ "HOME", BOX_HOME }, { "USER", "agent" }, { "LOGNAME", "agent" }, { "SHELL", "/bin/sh" }, { "LANG", "C.UTF-8" },
-		/* A convenience for programs that know proxies; capture works for those that don't. */
-		{ "HTTP_PROXY", "http://127.0.0.1:3128" }, { "HTTPS_PROXY", "http://127.0.0.1:3128" },
-		{ "http_proxy", "http://127.0.0.1:3128" }, { "https_proxy", "http://127.0.0.1:3128" },
-		{ "NO_PROXY", "localhost,127.0.0.1,::1" }, { "no_proxy", "localhost,127.0.0.1,::1" }, { "NODE_USE_ENV_PROXY", "1" },
-	};
+	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+		if (str_eq(fixed[i][0], name))
+			return true;
+	return str_eq(name, "TERM") || str_starts(name, "BULKHEAD_") || str_starts(name, "LD_");
+}
+
+static int check_variable(const struct run_options *o, const struct grant *grant, const char *name, struct err *err)
+{
+	if (is_fixed(name))
+		return err_set(err, ERR_INVALID, "the placeholder of the secret \"%s\" can't be in the variable %s, which means something else in a box; give it another one with `variable:`",
+			grant->name, name);
+	if (has_variable(o->env, name))
+		return err_set(err, ERR_USAGE, "--env %s would hide the placeholder of the secret \"%s\": leave it out, or give the secret another variable in the policy (`variable:`)",
+			name, grant->name);
+	return 0;
+}
+
+int run_options_check_variables(const struct run_options *o, const struct grants *grants, struct err *err)
+{
+	for (size_t i = 0; grants && i < grants->n; i++)
+		for (size_t v = 0; v < grants->list[i].n_variables; v++)
+			if (check_variable(o, &grants->list[i], grants->list[i].variables[v], err) < 0)
+				return -1;
+	return 0;
+}
+
+static void add_placeholders(char ***env, size_t *n, const struct grants *grants)
+{
+	for (size_t i = 0; grants && i < grants->n; i++)
+		for (size_t v = 0; v < grants->list[i].n_variables; v++)
+			add_variable(env, n, NULL, grants->list[i].variables[v], grants->list[i].placeholder);
+}
+
+char **run_options_env(const struct run_options *o, const struct grants *grants, const char *id, bool tty)
+{
 	char **env = NULL;
 	size_t n = 0;
 	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
@@ -225,6 +263,7 @@ char **run_options_env(const struct run_options *o, const char *id, bool tty)
 	add_variable(&env, &n, o->env, "BULKHEAD_SANDBOX", id);
 	if (tty)
 		add_variable(&env, &n, o->env, "TERM", getenv("TERM") ? getenv("TERM") : "dumb");
+	add_placeholders(&env, &n, grants);
 	for (size_t i = 0; i < o->n_env; i++) {
 		if (set_later(o->env + i))
 			continue;

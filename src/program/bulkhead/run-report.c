@@ -33,6 +33,15 @@ void run_report_denied(struct run_report *r, const struct sandbox_denial *d)
 	r->denials[r->n_denials++].count = 1;
 }
 
+void run_report_canary(struct run_report *r, const struct sandbox_canary *c)
+{
+	if (r->canary.secret[0])
+		return;
+	snprintf(r->canary.secret, sizeof(r->canary.secret), "%s", c->secret);
+	snprintf(r->canary.host, sizeof(r->canary.host), "%s", c->host);
+	r->canary.port = c->port;
+}
+
 static bool limit_seen(const struct sandbox_result *s, enum reason limit)
 {
 	return s->limits_hit & SANDBOX_LIMIT_BIT(limit);
@@ -56,7 +65,8 @@ int run_report_status(const struct run_report *r, const struct sandbox_result *s
 {
 	if (s->end_reason == REASON_LIMIT_TIME || s->end_reason == REASON_LIMIT_IDLE)
 		return STATUS_TIME;
-	if (s->end_reason == REASON_LIMIT_MEMORY || s->end_reason == REASON_LIMIT_OUTPUT || s->end_reason == REASON_KILLED)
+	if (s->end_reason == REASON_LIMIT_MEMORY || s->end_reason == REASON_LIMIT_OUTPUT || s->end_reason == REASON_KILLED ||
+		s->end_reason == REASON_CANARY)
 		return STATUS_LIMIT;
 	if (s->failed || !r->executed || r->exec.lost)
 		return EXIT_FAILED;
@@ -71,13 +81,20 @@ static void print_reason(enum reason reason)
 	err_print("bulkhead run", &err);
 }
 
+static void print_sentence(const char *text)
+{
+	struct err err;
+	err_set(&err, ERR_NONE, "%s", text);
+	err_print("bulkhead run", &err);
+}
+
 static void print_limits(const struct sandbox_result *s)
 {
-	for (enum reason l = REASON_BUDGET_CONNECTIONS; l <= REASON_LIMIT_OUTPUT; l++)
+	for (enum reason l = REASON_BUDGET_RATE; l <= REASON_LIMIT_OUTPUT; l++)
 		if (limit_seen(s, l))
 			print_reason(l);
-	if (s->end_reason == REASON_KILLED)
-		print_reason(REASON_KILLED);
+	if (s->end_reason == REASON_KILLED || s->end_reason == REASON_CANARY)
+		print_reason(s->end_reason);
 }
 
 static void explain_not_started(const struct run_report *r, char *const *argv, struct err *err)
@@ -130,9 +147,24 @@ static int write_denials(const struct run_report *r, char *out, size_t out_len)
 		    : snprintf(out, out_len, " (%s%s %s)", host, port, reason_name(r->denials[0].reason));
 }
 
+static int write_secrets(const struct run_report *r, const struct sandbox_result *s, char *out, size_t out_len)
+{
+	char host[300], port[8] = "";
+	int n = 0;
+	if (s->grants)
+		n = snprintf(out, out_len, ", %zu secret%s granted", s->grants->n, plural(s->grants->n));
+	if (s->canaries == 0)
+		return n;
+	text_escape(r->canary.host, strlen(r->canary.host), host, sizeof(host));
+	if (r->canary.port)
+		snprintf(port, sizeof(port), ":%u", r->canary.port);
+	return n + snprintf(out + n, out_len - (size_t)n, ", %llu canar%s (%s on its way to %s%s)", (unsigned long long)s->canaries, s->canaries == 1 ? "y" : "ies",
+		r->canary.secret, host, port);
+}
+
 static void print_line(const struct run_report *r, const struct sandbox_result *s, int status)
 {
-	char time_text[TEXT_SIZE_MAX], line[1024];
+	char time_text[TEXT_SIZE_MAX], line[2048];
 	uint64_t files = s->files_added + s->files_modified + s->files_deleted;
 	int n = snprintf(line, sizeof(line), "bulkhead: %s %s %s, exit %d, %llu file%s changed", s->id, isolation_level_name(s->level),
 		text_format_duration(s->total_ns, time_text), status, (unsigned long long)files, plural(files));
@@ -141,6 +173,7 @@ static void print_line(const struct run_report *r, const struct sandbox_result *
 	n += snprintf(line + n, sizeof(line) - (size_t)n, ", egress %llu allowed %llu denied", (unsigned long long)s->egress_allowed,
 		(unsigned long long)s->egress_denied);
 	n += write_denials(r, line + n, sizeof(line) - (size_t)n);
+	n += write_secrets(r, s, line + n, sizeof(line) - (size_t)n);
 	if (s->syscalls_denied)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, ", %llu system call%s refused", (unsigned long long)s->syscalls_denied,
 			plural(s->syscalls_denied));
@@ -162,9 +195,18 @@ static json_t *denials_json(const struct run_report *r)
 static json_t *limits_json(const struct sandbox_result *s)
 {
 	json_t *a = json_array();
-	for (enum reason l = REASON_BUDGET_CONNECTIONS; l <= REASON_LIMIT_OUTPUT; l++)
+	for (enum reason l = REASON_BUDGET_RATE; l <= REASON_LIMIT_OUTPUT; l++)
 		if (limit_seen(s, l))
 			json_array_append_new(a, json_string(reason_name(l)));
+	return a;
+}
+
+static json_t *secrets_json(const struct sandbox_result *s)
+{
+	json_t *a = json_array();
+	for (size_t i = 0; s->grants && i < s->grants->n; i++)
+		json_array_append_new(a, json_pack("{s:s,s:I,s:b}", "secret", s->grants->list[i].name, "generation",
+			(json_int_t)s->grants->list[i].about.generation, "revoked", (int)s->grants->list[i].revoked));
 	return a;
 }
 
@@ -197,6 +239,11 @@ static void print_json(const struct run_report *r, const struct sandbox_result *
 		"bytes_up", (json_int_t)s->egress_bytes_up, "bytes_down", (json_int_t)s->egress_bytes_down));
 	json_object_set_new(o, "usage", json_pack("{s:I,s:I,s:I,s:I}", "cpu_ns", (json_int_t)s->cpu_ns, "memory_peak", (json_int_t)s->memory_peak,
 		"output_bytes", (json_int_t)r->exec.output_bytes, "syscalls_denied", (json_int_t)s->syscalls_denied));
+	json_object_set_new(o, "secrets", secrets_json(s));
+	json_object_set_new(o, "canaries", json_integer((json_int_t)s->canaries));
+	json_object_set_new(o, "policy_generation", json_integer((json_int_t)s->policy_generation));
+	if (s->helper_complaint)
+		json_object_set_new(o, "helper_error", audit_text_json(s->helper_complaint, strlen(s->helper_complaint)));
 	if (err)
 		json_object_set_new(o, "error", error_json(err));
 	print_last_line(o);
@@ -214,6 +261,8 @@ void run_report_print(const struct run_report *r, const struct sandbox_result *s
 	struct err err;
 	bool failed = failure(r, s, argv, &err);
 	print_limits(s);
+	if (s->helper_complaint)
+		print_sentence(s->helper_complaint);
 	if (failed)
 		err_print("bulkhead run", &err);
 	if (g->json)

@@ -13,9 +13,11 @@ struct run_report {
 	struct { char host[256]; uint16_t port; enum reason reason; uint64_t count; } denials[RUN_DENIALS_SHOWN];
 	unsigned n_denials;
 	uint64_t denials_beyond;       /* kinds that no longer fit the list; all are on the record */
+	struct { char secret[65], host[256]; uint16_t port; } canary; /* the first */
 };
 
 void run_report_denied(struct run_report *r, const struct sandbox_denial *d);
+void run_report_canary(struct run_report *r, const struct sandbox_canary *c);
 /* The exit status of `run` (DESIGN section 6). */
 int run_report_status(const struct run_report *r, const struct sandbox_result *s);
 /* Reasons, closing line or JSON, on stderr. */

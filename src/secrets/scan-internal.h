@@ -30,12 +30,20 @@ struct place {
 
 struct range { uint16_t lo, hi; };
 
+/* Between two characters: a line end, or the NUL of UTF-16. */
+static inline bool is_gap(unsigned c)
+{
+	return c == '\0' || c == '\r' || c == '\n';
+}
+
 struct needle {
 	unsigned id;
 	struct secret_value *value;
 };
 
 #define PAIRS (256u * 256u)
+#define QUAD_BITS 17u
+#define SEPARATORS ":- ,_" /* between the bytes of a dump */
 
 struct scan_set {
 	unsigned refs;
@@ -47,10 +55,13 @@ struct scan_set {
 	struct pattern *patterns; /* sorted in each group */
 	size_t n_patterns;
 	struct range first[GROUPS][256];
-	bool special[256];	/* may be more than itself: begins an escape */
-	/* Where a find can begin: bit set for the two bytes there (the first in the low half). */
+	/* Which escapes a byte may begin, and which of them may go on with it: a bit for each. */
+	uint8_t special[256], follows[256];
+	bool irregular[256];	/* special, or a gap */
+	/* Where a find can begin (scan-filter.c). A bit for each hash of four bytes; for each two (the first in the low half); for one with more to come. */
+	uint64_t quads[(1u << QUAD_BITS) / 64];
 	uint64_t pairs[PAIRS / 64];
-	bool lone[256];		/* and for one byte, with more to come */
+	bool lone[256];
 };
 
 /* Calls fn for each pattern of a needle; text is lent. */
@@ -68,11 +79,15 @@ bool place_step(const struct scan_set *s, struct place *p, uint8_t c);
 /* The pattern that ends here, or NULL. */
 const struct pattern *place_end(const struct scan_set *s, const struct place *p);
 
-static inline bool pair_begins(const struct scan_set *s, unsigned pair)
+/* Can an escape begin at p? */
+static inline bool may_escape(const struct scan_set *s, const uint8_t *p, size_t len)
 {
-	return s->pairs[pair >> 6] >> (pair & 63) & 1;
+	return s->special[p[0]] && (len < 2 || (s->special[p[0]] & s->follows[p[1]]));
 }
-void pairs_build(struct scan_set *s);
+
+void filter_build(struct scan_set *s);
+/* The first place from `at` on where a find can begin, or len. */
+size_t filter_next(const struct scan_set *s, const uint8_t *p, size_t at, size_t len);
 
 /* ---- characters: what a place of the text may stand for ---- */
 
@@ -112,11 +127,6 @@ enum seen glyph_read(const struct text *t, unsigned level, size_t at, struct gly
 const char *escape_name(enum escape e);
 /* Names of HTML references: the byte that the nth stands for, 0 at the end of the list. */
 uint8_t entity(size_t n, const char **ret_name);
-
-static inline bool is_gap(unsigned c)
-{
-	return c == '\0' || c == '\r' || c == '\n';
-}
 
 /* ---- a walk: does a find begin here, and where does it end? ---- */
 

@@ -135,13 +135,6 @@ static void fill_first(struct scan_set *s)
 			s->first[g][upper((uint8_t)c)] = s->first[g][c];
 }
 
-static void fill_special(struct scan_set *s)
-{
-	for (const char *c = "%\\&="; *c; c++)
-		s->special[(uint8_t)*c] = true;
-	s->special['+'] = s->blanks;
-}
-
 static size_t longest(const struct scan_set *s)
 {
 	size_t max = 0;
@@ -174,8 +167,7 @@ int scan_set_compile(struct scan_set *s, struct err *err)
 		return -1;
 	sort_patterns(s);
 	fill_first(s);
-	fill_special(s);
-	pairs_build(s);
+	filter_build(s);
 	s->compiled = true;
 	return 0;
 }

@@ -104,6 +104,8 @@ static void begin_with(struct walk *w, const struct scan_set *s, const struct gl
 	if (g->c >= GLYPH_NONE)
 		return;
 	for (uint8_t group = 0; group < GROUPS; group++) {
+		if (s->first[group][g->c].hi == 0)
+			continue;
 		const struct state start = { .place = { .group = group }, .hop = (uint32_t)w->n_hops };
 		go(w, s, &start, g, level);
 	}
@@ -114,7 +116,7 @@ static bool read_levels(const struct scan_set *s, const struct text *t, size_t a
 {
 	unsigned n = 1;
 	g[0] = (struct glyph){ .c = t->p[at], .end = at + 1 };
-	if (s->special[t->p[at]])
+	if (may_escape(s, t->p + at, t->len - at))
 		for (; n <= LEVELS; n++) {
 			enum seen seen = glyph_read(t, n, at, &g[n], NULL);
 			if (seen == SEEN_MORE)
@@ -151,7 +153,7 @@ static bool separator(const struct state *s, const struct text *t, size_t *ret_e
 		return s->at + 1u < t->len && (t->p[s->at + 1] | 0x20) == 'x';
 	}
 	*ret_end = s->at + 1u;
-	return c && strchr(":- ,_", c);
+	return c && strchr(SEPARATORS, c);
 }
 
 static unsigned gap_cost(const struct state *s, unsigned c)

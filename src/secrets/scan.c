@@ -107,22 +107,13 @@ static void on_found(struct scan_stream *st, const struct text *t, uint64_t star
 		st->fn(st->ctx, id, find_spelling(&st->walk, st->set, t), start, (size_t)(end - start));
 }
 
-/* The first place from `at` on where a find can begin, or len. */
-static size_t find_start(const struct scan_set *s, const uint8_t *p, size_t at, size_t len)
-{
-	for (; at + 1 < len; at++)
-		if (pair_begins(s, p[at] | (unsigned)p[at + 1] << 8))
-			return at;
-	return at < len && s->lone[p[at]] ? at : len;
-}
-
 /* Decides as many places as can be: returns how many. p[0] is at st->base. */
 static size_t decide(struct scan_stream *st, const uint8_t *p, size_t len, bool final)
 {
 	size_t at = 0;
 	while (at < len) {
 		if (!st->walking)
-			at = find_start(st->set, p, at, len);
+			at = filter_next(st->set, p, at, len);
 		if (at == len)
 			break;
 		const struct text t = { .p = p + at, .len = len - at, .final = final, .blanks = st->set->blanks };

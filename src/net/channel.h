@@ -17,6 +17,8 @@ struct channel_ops {
 	/* The transport is gone or gave up: err says how (ERR_NONE: an orderly end). Streams got their on_close before. The channel may be
 	 * freed from inside. */
 	void (*on_closed)(void *ctx, const struct err *err);
+	/* HTTP failed as a whole (once): the moment for http_conn_last_words. What is waiting is sent, then on_closed follows. May be NULL. */
+	void (*on_fault)(void *ctx, enum http_fault fault);
 	/* Bytes of HTTP (inside TLS) that crossed the socket; may be NULL. */
 	void (*on_bytes)(void *ctx, size_t in, size_t out);
 };

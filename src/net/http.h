@@ -31,6 +31,7 @@ struct http_text { const char *p; size_t len; }; /* not NUL-terminated; never co
 struct http_field {
 	struct http_text name;   /* lower case, a token (RFC 9110 5.1) */
 	struct http_text value;  /* no white space around */
+	bool sensitive;          /* never indexed by HPACK (RFC 7541 7.1.3): set it after http_head_put of a secret; HTTP/2 passes it on */
 };
 
 /*
@@ -46,7 +47,8 @@ struct http_head {
 	uint64_t length;             /* of the body, when announced */
 	struct http_field *fields;
 	size_t n_fields;
-	struct buf storage;          /* private */
+	struct buf storage;          /* these are private */
+	size_t fields_cap, live;
 };
 
 void http_head_init(struct http_head *h);
@@ -79,7 +81,8 @@ enum http_fault {
 struct http_conn;
 struct http_stream;
 
-/* Callbacks come from http_conn_feed, http_conn_feed_end and http_conn_pull only; they may call anything but http_conn_free. */
+/* Callbacks come from http_conn_feed, _feed_end, _cut, _pull and _free only. They may call anything but http_conn_free, and of their own
+ * connection not the functions just named. */
 struct http_conn_ops {
 	/* SERVER: a request begins (once a stream). CLIENT: the response head; before it any number of interim ones (status < 200).
 	 * `end`: neither data nor trailers follow. The head is the codec's; copy what is kept. */
@@ -96,6 +99,8 @@ struct http_conn_config {
 	enum http_role role;
 	const char *scheme;       /* "https" or "http": what SERVER requests of HTTP/1 get; "" : as they say (absolute form), else "http" */
 	bool proxy;               /* SERVER, HTTP/1: absolute-form targets are accepted (and origin-form too) */
+	unsigned max_streams;     /* HTTP/2, at once: what SERVER announces, what CLIENT opens at most; 0: HTTP_STREAMS_MAX */
+	size_t connection_window; /* HTTP/2: 0: 1 MiB. Given back at once on receipt: a stalled stream never blocks the others */
 	uint64_t max_resets;      /* tolerated within any 10 s; 0: default 200. `now_ns` below is the clock */
 	uint64_t (*now_ns)(void); /* NULL: time_monotonic_ns */
 };
@@ -106,14 +111,23 @@ struct http_conn *http_conn_free(struct http_conn *c); /* accepts NULL; on_close
  * failed (http_conn_fault) – the rest is the caller's to keep. */
 size_t http_conn_feed(struct http_conn *c, const void *p, size_t len);
 void http_conn_feed_end(struct http_conn *c);            /* the peer's end came (a clean one: TLS close_notify or FIN) */
+void http_conn_cut(struct http_conn *c);                 /* the transport broke: streams end as HTTP_TRUNCATED */
 /* Appends bytes that shall go, until `out` holds `max`. */
 void http_conn_pull(struct http_conn *c, struct buf *out, size_t max);
 bool http_conn_has_output(const struct http_conn *c);
 bool http_conn_wants_input(const struct http_conn *c);   /* false: reading would only pile bytes up */
 enum http_fault http_conn_fault(const struct http_conn *c); /* the whole connection failed; pull its last words, then close */
+/* SERVER, HTTP/1, after a fault: a final response where the protocol still allows one (none begun), then the end. 0, or -1: no response
+ * can be given; nothing was queued. */
+int http_conn_last_words(struct http_conn *c, const struct http_head *head, const void *body, size_t len);
 /* No more streams; those at hand finish. HTTP/2: GOAWAY. HTTP/1 SERVER: "connection: close" on the response. */
 void http_conn_shutdown(struct http_conn *c);
 bool http_conn_finished(const struct http_conn *c);      /* nothing will ever come or go any more: close the transport */
+bool http_conn_output_ended(const struct http_conn *c);  /* nothing more will go: the transport's own end may be sent */
+/* A message without an end mark of its own was cut: close the transport hard (no close_notify), or it would be taken for whole. */
+bool http_conn_broken(const struct http_conn *c);
+/* Is it the peer's turn: would silence now be the peer's? (An unanswered request of a SERVER with nothing more to read: no.) */
+bool http_conn_awaits(const struct http_conn *c);
 bool http_conn_can_open(const struct http_conn *c);      /* CLIENT: another request may be sent now (HTTP/1: idle and kept alive) */
 size_t http_conn_streams(const struct http_conn *c);
 /* Unread bytes of a peer that turned to another protocol: after an accepted upgrade HTTP/1 carries the raw bytes as on_data /
@@ -133,5 +147,6 @@ int http_stream_send_end(struct http_stream *s, const struct http_head *trailers
 /* Bytes of on_data that were passed on (or dropped). */
 void http_stream_credit(struct http_stream *s, size_t len);
 /* Cuts it: HTTP/2 RST_STREAM; HTTP/1 the connection can't go on (its message would be taken for whole). on_close follows from the
- * next feed or pull. */
+ * next feed or pull with this fault; no other callback of the stream does. HTTP_FAULT_NONE: SERVER, after its whole response was given:
+ * the rest of the request isn't wanted. */
 void http_stream_reset(struct http_stream *s, enum http_fault fault);

@@ -15,7 +15,7 @@
 #include "base/err.h"
 
 #define HTTP1_HEAD_MAX (64u * 1024u)
-#define HTTP1_HEADERS_MAX 128u
+#define HTTP1_HEADERS_MAX 256u
 #define HTTP1_METHOD_MAX 32u
 #define HTTP1_TRAILER_MAX (8u * 1024u)
 
@@ -36,6 +36,7 @@ enum http1_fault {
 	HTTP1_FAULT_NONE = 0,
 	HTTP1_FAULT_MALFORMED,
 	HTTP1_FAULT_VERSION, /* something that calls itself HTTP, but neither 1.0 nor 1.1 */
+	HTTP1_FAULT_TOO_LARGE, /* the head, or its number of header lines */
 };
 
 struct http1_request {
@@ -58,7 +59,9 @@ struct http1_request {
  * already (a bare LF, a NUL, longer than HTTP1_HEAD_MAX). `from` is where an earlier call on a shorter prefix stopped (its
  * length then), or 0. */
 int http1_head_find(const void *data, size_t len, size_t from, size_t *ret_len);
-/* Exactly one whole head. 0, or -1 with *ret_fault and a sentence. */
+/* The same for who tells the two failures apart. */
+int http1_head_scan(const void *data, size_t len, size_t from, size_t *ret_len, enum http1_fault *ret_fault);
+/* Exactly one whole head. 0, or -1 with *ret_fault and a sentence; *ret is undefined then. */
 int http1_request_parse(const void *data, size_t len, struct http1_request *ret, enum http1_fault *ret_fault, struct err *err);
 /* The request as it goes to the server: origin-form, the given Host, its own framing, hop-by-hop headers taken out,
  * "Connection: close" (or the WebSocket upgrade): one request a connection. */
@@ -76,9 +79,14 @@ struct http1_body {
 	size_t line;        /* bytes of the trailer line so far */
 	bool colon;         /* the trailer line has its colon */
 	bool done;
+	struct buf *trailers; /* where checked trailer lines go, CRLF and all; NULL: nowhere. Its ceiling is not reached before HTTP1_TRAILER_MAX */
 };
 
 void http1_body_init(struct http1_body *b, const struct http1_request *r);
+void http1_body_start(struct http1_body *b, enum http1_framing framing, uint64_t length);
+/* Takes bytes of the body up to the end of one run of content. *ret_used says how many were the body's; *ret_content is the run among
+ * them (empty: only framing). 0, or -1: malformed. Call again until len is used up or the body is done. */
+int http1_body_next(struct http1_body *b, const void *data, size_t len, size_t *ret_used, struct http1_text *ret_content);
 /* Takes bytes of the body and appends them, framed anew, to `out`. *ret_used says how many were the body's: less than len when
  * the body is over. Trailers are checked and left out. 0, or -1: malformed (or no room: `out` needs len + 64 at worst). */
 int http1_body_feed(struct http1_body *b, const void *data, size_t len, size_t *ret_used, struct buf *out);

@@ -173,7 +173,7 @@ static void sizes_have_ceilings(void **state)
 	for (unsigned i = 0; i < HTTP1_HEADERS_MAX; i++)
 		buf_printf(&b, "X%u: y\r\n", i);
 	buf_printf(&b, "\r\n");
-	assert_int_equal(parse_fault((char *)b.data, b.len), HTTP1_FAULT_MALFORMED);
+	assert_int_equal(parse_fault((char *)b.data, b.len), HTTP1_FAULT_TOO_LARGE);
 	buf_clear(&b);
 	buf_printf(&b, "GET /");
 	while (b.len < HTTP1_HEAD_MAX)

@@ -287,8 +287,8 @@ size_t path_match_form(const char *path, bool slash_too, char out[REQUEST_PATH_M
 	size_t n = 0;
 	for (const char *p = path; *p && n < REQUEST_PATH_MAX; p++) {
 		int high = *p == '%' ? path_hex(p[1]) : -1, low = high >= 0 ? path_hex(p[2]) : -1;
-		unsigned char c = (unsigned char)(high << 4 | low);
-		if (high >= 0 && low >= 0 && (path_is_pchar(c) || (slash_too && c == '/'))) {
+		unsigned char c = low >= 0 ? (unsigned char)(high << 4 | low) : '\0';
+		if (low >= 0 && (path_is_pchar(c) || (slash_too && c == '/'))) {
 			out[n++] = (char)c;
 			p += 2;
 		} else {

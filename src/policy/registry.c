@@ -90,6 +90,18 @@ bool npm_name_valid(const char *s, size_t len)
 	return slash && npm_part_valid(s + 1, (size_t)(slash - s - 1)) && npm_part_valid(slash + 1, len - (size_t)(slash + 1 - s));
 }
 
+bool npm_slashes_clear(const char *path)
+{
+	for (const char *p = strstr(path, "%2F"), *last = NULL; p; last = p, p = strstr(p + 3, "%2F")) {
+		const char *segment = p;
+		while (segment > path && segment[-1] != '/')
+			segment--;
+		if ((last && last >= segment) || (segment[0] != '@' && strncmp(segment, "%40", 3) != 0))
+			return false;
+	}
+	return true;
+}
+
 /* "name" or "@scope/name" at the start of s: its length, or 0. */
 static size_t npm_name_at(const char *s)
 {

@@ -17,5 +17,7 @@ enum reason git_judge(const struct git_rule *g, const struct protocol_request *r
 
 /* The distribution that a file of PyPI belongs to, normalised, or false. `out` has room for the file name and a NUL. */
 bool pypi_file_name(const char *file, char *out);
+/* An encoded slash stands only where npm puts it: once in a segment that is "@scope%2Fname". `path` is normalised. */
+bool npm_slashes_clear(const char *path);
 /* "name" or "@scope/name" at s, of `len` bytes exactly. */
 bool npm_name_valid(const char *s, size_t len);

@@ -12,7 +12,7 @@
 
 /* ---- what was asked, in the forms in which rules look at it ---- */
 
-enum form { FORM_RAW, FORM_NORMAL, FORM_NPM, FORMS };
+enum form { FORM_RAW, FORM_NORMAL, FORM_NPM };
 
 struct question {
 	const struct request_facts *facts;
@@ -44,6 +44,8 @@ static enum reason take_path(struct question *q, enum form form)
 		q->path_reason = request_path_raw(q->facts->target, q->facts->target_len, q->path);
 	else
 		q->path_reason = request_path_parse(q->facts->target, q->facts->target_len, form == FORM_NPM, q->path);
+	if (form == FORM_NPM && !npm_slashes_clear(q->path->path))
+		q->path_reason = REASON_PATH_AMBIGUOUS;
 	return q->path_reason;
 }
 

@@ -189,16 +189,18 @@ static void close_parts(struct sandbox *s)
 static void finish(struct sandbox *s)
 {
 	s->ending.deadline = loop_timer_free(s->ending.deadline);
+	struct audit_client *audit = s->audit;
 	s->phase = SB_ENDED;
-	/* Closing the socket is the auditor's sign to sync and end; nobody waits for the disk here. */
 	s->auditor.io = loop_io_remove(s->auditor.io);
-	audit_client_free(s->audit);
 	s->audit = NULL;
 	fd_close(&s->auditor.pidfd);
 	/* Told to end long ago, it is collected now. */
 	part_forget(&s->gate_part, NS_PER_S);
 	part_forget(&s->upstream_part, NS_PER_S);
-	s->ops.on_ended(s->ctx, &s->result);
+	s->ops.on_ended(s->ctx, &s->result); /* may free `s` */
+	/* Closing the socket is the auditor's sign to sync and end; nobody waits for the disk here. So late because what the owner
+	 * writes meanwhile would wait for it, on one and the same file system. */
+	audit_client_free(audit);
 }
 
 static bool output_flowing(const struct sandbox *s)

@@ -30,9 +30,9 @@ _bulkhead() {
     --dir-mode) COMPREPLY=($(compgen -W "copy ro rw none" -- "$cur")); return ;;
     --template) COMPREPLY=($(compgen -W "host" -- "$cur")); return ;;
     --kind) COMPREPLY=($(compgen -W "sandbox.start sandbox.ready exec.start exec.end output egress egress.end name denial limit signal files teardown sandbox.end
-      audit.lost changes.applied" -- "$cur")); return ;;
+      audit.lost request request.end secret secret.use secret.found canary policy changes.applied" -- "$cur")); return ;;
     --output) [ "$cmd" = run ] && return ;;
-    --older-than|--memory|--disk|--cpus|--pids|--open-files|--timeout|--idle|--allow|--env|--mount|--resolver) return ;;
+    --older-than|--memory|--disk|--cpus|--pids|--open-files|--timeout|--idle|--allow|--env|--mount|--resolver|--secret) return ;;
   esac
   case $cmd in
     run)
@@ -43,7 +43,7 @@ _bulkhead() {
         esac
       done
       case $cur in
-        -*) COMPREPLY=($(compgen -W "--policy --isolation --template --dir --dir-mode --mount --allow --resolver --env --cpus --memory --pids --disk
+        -*) COMPREPLY=($(compgen -W "--policy --isolation --template --dir --dir-mode --mount --allow --secret --resolver --env --cpus --memory --pids --disk
               --open-files --output --timeout --idle --no-tty --json --quiet --state --help --" -- "$cur")) ;;
         *) COMPREPLY=($(compgen -c -- "$cur")) ;;
       esac ;;
@@ -61,7 +61,9 @@ _bulkhead() {
     policy)
       case " ${COMP_WORDS[*]:0:COMP_CWORD} " in
         *" check "*|*" explain "*) COMPREPLY=($(compgen -f -W "--policy --json --help" -- "$cur")) ;;
-        *) COMPREPLY=($(compgen -W "check explain" -- "$cur")) ;;
+        *" set ") COMPREPLY=($(compgen -W "$(_bulkhead_running) --json --help" -- "$cur")) ;;
+        *" set "*) COMPREPLY=($(compgen -f -W "--json --help" -- "$cur")) ;;
+        *) COMPREPLY=($(compgen -W "check explain set" -- "$cur")) ;;
       esac ;;
     doctor|version) COMPREPLY=($(compgen -W "--json --help" -- "$cur")) ;;
     gc) COMPREPLY=($(compgen -W "--dry-run --older-than --json --help" -- "$cur")) ;;

@@ -20,7 +20,7 @@ complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a ls -d 'li
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a log -d 'show what happened in a sandbox'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a kill -d 'end sandboxes now'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a audit -d 'check a record'
-complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a policy -d 'check a policy file, explain it'
+complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a policy -d 'check a policy file, explain it, change that of a running sandbox'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what works on this host'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a gc -d 'clean up'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a version -d 'print the version'
@@ -28,7 +28,7 @@ complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a help -d '
 
 complete -c bulkhead -n '__fish_seen_subcommand_from diff apply discard log kill' -a '(__bulkhead_ids)'
 complete -c bulkhead -n '__fish_seen_subcommand_from audit' -a 'verify (__bulkhead_ids)'
-complete -c bulkhead -n '__fish_seen_subcommand_from policy' -a 'check explain' -F
+complete -c bulkhead -n '__fish_seen_subcommand_from policy' -a 'check explain set (__bulkhead_ids)' -F
 
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l policy -r -F -d 'policy to run under'
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l isolation -x -a 'auto container gvisor microvm' -d 'isolation level'
@@ -37,6 +37,7 @@ complete -c bulkhead -n '__fish_seen_subcommand_from run' -l dir -x -a '(__fish_
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l dir-mode -x -a 'copy ro rw none' -d 'how the folder is shown'
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l mount -r -F -d 'one more folder or file'
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l allow -x -d 'let it reach a host'
+complete -c bulkhead -n '__fish_seen_subcommand_from run' -l secret -x -d 'let requests to a host carry a stored secret'
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l resolver -x -d 'ask this DNS server'
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l env -x -a '(set -nx)' -d 'set or pass on a variable'
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l cpus -x -d 'processor time'
@@ -54,7 +55,7 @@ complete -c bulkhead -n '__fish_seen_subcommand_from diff' -l name-only -d 'the 
 complete -c bulkhead -n '__fish_seen_subcommand_from apply' -s n -l dry-run -d 'only say what would be done'
 complete -c bulkhead -n '__fish_seen_subcommand_from ls' -s a -l all -d 'not only the newest 20'
 complete -c bulkhead -n '__fish_seen_subcommand_from log' -l output -d 'the recorded output bytes'
-complete -c bulkhead -n '__fish_seen_subcommand_from log' -l kind -x -a 'sandbox.start sandbox.ready exec.start exec.end output egress egress.end name denial limit signal files teardown sandbox.end audit.lost changes.applied' -d 'only records of this type'
+complete -c bulkhead -n '__fish_seen_subcommand_from log' -l kind -x -a 'sandbox.start sandbox.ready exec.start exec.end output egress egress.end name denial limit signal files teardown sandbox.end audit.lost request request.end secret secret.use secret.found canary policy changes.applied' -d 'only records of this type'
 complete -c bulkhead -n '__fish_seen_subcommand_from kill' -s a -l all -d 'all that run'
 complete -c bulkhead -n '__fish_seen_subcommand_from policy' -s p -l policy -r -F -d 'the policy to explain'
 complete -c bulkhead -n '__fish_seen_subcommand_from gc' -s n -l dry-run -d 'only say what would be done'

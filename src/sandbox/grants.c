@@ -88,15 +88,18 @@ int grant_open(const struct grants *g, struct grant *grant, struct err *err)
 	return 0;
 }
 
-static int open_all(struct grants *g, int state_dirfd, struct err *err)
+int grants_reopen(struct grants *g, struct err *err)
 {
-	g->store = secret_store_open(state_dirfd, false, err);
-	if (!g->store)
-		return -1;
-	for (size_t i = 0; i < g->n; i++)
+	for (size_t i = 0; g && i < g->n; i++)
 		if (grant_open(g, &g->list[i], err) < 0)
 			return -1;
 	return 0;
+}
+
+static int open_all(struct grants *g, int state_dirfd, struct err *err)
+{
+	g->store = secret_store_open(state_dirfd, false, err);
+	return g->store ? grants_reopen(g, err) : -1;
 }
 
 int grants_new(const struct policy *p, int state_dirfd, struct grants **ret, struct err *err)

@@ -40,5 +40,7 @@ struct grants *grants_free(struct grants *g); /* accepts NULL */
 struct grant *grants_find(const struct grants *g, const char *name); /* NULL: not granted; accepts g NULL */
 /* Opens what the store has now, for rotation. */
 int grant_open(const struct grants *g, struct grant *grant, struct err *err);
+/* The same for all, once the sandbox can be found by whoever rotates one: what was replaced before that is not missed. */
+int grants_reopen(struct grants *g, struct err *err);
 /* Is all that the policy binds already granted, in the same variables? -1: names the first that isn't, and the fix. */
 int grants_cover(const struct grants *g, const struct policy *p, struct err *err);

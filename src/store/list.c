@@ -77,7 +77,12 @@ int state_list(
 	return r;
 }
 
-/* ---- stale ---- */
+/* ---- live, stale ---- */
+
+int state_live(struct state *s, int (*fn)(void *ctx, const char *id), void *ctx, struct err *err)
+{
+	return state_each_id(s, LIVE_FOLDER, fn, ctx, err);
+}
 
 struct ids {
 	struct state *s;

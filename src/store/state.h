@@ -73,6 +73,8 @@ void sandbox_state_done(struct sandbox_state *st);
  * PHASE_LOST. */
 int state_list(
 	struct state *s, int (*fn)(void *ctx, const char *id, const struct sandbox_state *st), void *ctx, struct err *err);
+/* Each live entry, by full id, in no order; fn returning non-zero stops. Cost is proportional to live entries. */
+int state_live(struct state *s, int (*fn)(void *ctx, const char *id), void *ctx, struct err *err);
 /* Live entries whose supervisor is gone (lock free). Cost is proportional to live entries. Free each id and the array with
  * mem_free. */
 int state_stale(struct state *s, char ***ret_ids, size_t *ret_n, struct err *err);

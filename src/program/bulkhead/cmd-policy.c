@@ -7,6 +7,7 @@
 #include "policy/request.h"
 #include "program/bulkhead/command.h"
 #include "program/bulkhead/policy-file.h"
+#include "program/bulkhead/policy-set.h"
 
 struct options {
 	const char *policy; /* --policy FILE */
@@ -337,25 +338,32 @@ static int run(struct globals *g, int argc, char **argv)
 		return check(g, &o, operands + 1, n - 1);
 	if (n > 0 && str_eq(operands[0], "explain"))
 		return explain(g, &o, operands + 1, n - 1);
+#ifdef HAVE_POLICY_SET
+	if (n == 3 && !o.policy && str_eq(operands[0], "set"))
+		return policy_set(g, operands[1], operands[2]);
+#endif
 	return usage_error(
-		"say what to do: bulkhead policy check FILE, or bulkhead policy explain [--policy FILE] HOST[:PORT] [METHOD] [PATH]");
+		"say what to do: bulkhead policy check FILE, bulkhead policy set ID FILE, or bulkhead policy explain [--policy FILE] HOST[:PORT] [METHOD] [PATH]");
 }
 
 const struct command command_policy = {
 	.name = "policy",
-	.summary = "check a policy file; explain what it says about a host or a request",
+	.summary = "check a policy file; explain what it says; change that of a running sandbox",
 	.usage =
 		"usage: bulkhead policy check FILE\n"
 		"       bulkhead policy explain [--policy FILE] HOST[:PORT] [METHOD] [PATH]\n"
-		"       bulkhead policy explain FILE HOST[:PORT] [METHOD] [PATH]\n\n"
+		"       bulkhead policy explain FILE HOST[:PORT] [METHOD] [PATH]\n"
+		"       bulkhead policy set ID FILE\n\n"
 		"check reads a policy file and the files that it names, and prints OK, its name and its hash and what its rules look at, or\n"
 		"the first mistake with its line and column.\n"
 		"explain says whether a host (a name, an address or a URL) may be reached, which rule says so, what happens after\n"
 		"the name was resolved, and how to ask for what is denied; with a method (else GET) or a path (else /) whether that request,\n"
-		"without further headers, is allowed, and which secret it gets. Without a file it speaks of the built-in default.\n\n"
+		"without further headers, is allowed, and which secret it gets. Without a file it speaks of the built-in default.\n"
+		"set gives a running sandbox another policy: connections and requests that it doesn't allow are cut at once. `network`,\n"
+		"`detect` and the budgets of egress can change, and nothing else; what the file leaves out of the rest stays as it is.\n\n"
 		"  -p, --policy FILE  the policy to explain\n"
 		"      --json         print one JSON document\n"
 		"  -h, --help         print this\n\n"
-		"exit status: check: 0 valid, 1 refused; explain: 0 allowed, 1 denied; 125 Bulkhead failed\n",
+		"exit status: check: 0 valid, 1 refused; explain: 0 allowed, 1 denied; set: 0 it holds, 1 refused; 125 Bulkhead failed\n",
 	.run = run,
 };

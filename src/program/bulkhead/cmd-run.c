@@ -247,7 +247,7 @@ static int prepare(struct run *r, struct sandbox_config *config, struct err *err
 		run_options_check_variables(&r->options, config->grants, err) < 0)
 		return -1;
 	r->grants = config->grants;
-	if (state_sandbox_create(r->state, id, &r->dir, err) < 0)
+	if (state_sandbox_create(r->state, id, &r->dir, err) < 0 || grants_reopen(config->grants, err) < 0)
 		return -1;
 	config->dir = r->dir;
 	fill_state(r);

@@ -134,6 +134,7 @@ static void show_egress(struct buf *b, const json_t *d)
 	put(b, d, "reason");
 	put_named(b, d, "address");
 	put_named(b, d, "protocol");
+	buf_printf(b, "%s", json_is_true(json_object_get(d, "inspected")) ? " inspected" : "");
 	buf_printf(b, " flow %" JSON_INTEGER_FORMAT, number(d, "flow"));
 }
 
@@ -215,6 +216,101 @@ static void show_lost(struct buf *b, const json_t *d)
 	put_named(b, d, "text");
 }
 
+/* Where a request or a placeholder was on its way to: "host:443". */
+static void put_place(struct buf *b, const json_t *d)
+{
+	put(b, d, "host");
+	buf_printf(b, ":%" JSON_INTEGER_FORMAT, number(d, "port"));
+}
+
+static void put_request(struct buf *b, const json_t *d)
+{
+	buf_printf(b, " (flow %" JSON_INTEGER_FORMAT " request %" JSON_INTEGER_FORMAT ")", number(d, "flow"), number(d, "request"));
+}
+
+static void show_request(struct buf *b, const json_t *d)
+{
+	buf_printf(b, "%s ", verdict(d));
+	put(b, d, "method");
+	buf_append(b, " ", 1);
+	put_place(b, d);
+	put(b, d, "path");
+	buf_printf(b, "%s ", json_is_true(json_object_get(d, "query")) ? "?…" : "");
+	put(b, d, "reason");
+	put_request(b, d);
+}
+
+static void show_request_end(struct buf *b, const json_t *d)
+{
+	if (number(d, "status"))
+		buf_printf(b, "%" JSON_INTEGER_FORMAT, number(d, "status"));
+	else
+		buf_printf(b, "no answer");
+	buf_printf(b, " up ");
+	put_size(b, d, "bytes_up");
+	buf_printf(b, " down ");
+	put_size(b, d, "bytes_down");
+	buf_printf(b, " after ");
+	put_duration(b, d, "duration_ns");
+	buf_append(b, " ", 1);
+	put(b, d, "reason");
+	put_request(b, d);
+}
+
+static void show_secret(struct buf *b, const json_t *d)
+{
+	put(b, d, "secret");
+	buf_append(b, " ", 1);
+	put(b, d, "action");
+	buf_printf(b, "%s", json_is_true(json_object_get(d, "ok")) ? "" : " failed");
+	put_named(b, d, "generation");
+	put_named(b, d, "detail");
+}
+
+static void show_secret_use(struct buf *b, const json_t *d)
+{
+	put(b, d, "secret");
+	buf_printf(b, " put in for ");
+	put(b, d, "host");
+	buf_printf(b, " in ");
+	put(b, d, "place");
+	put_named(b, d, "generation");
+	put_named(b, d, "flow");
+}
+
+static void show_secret_found(struct buf *b, const json_t *d)
+{
+	put(b, d, "secret");
+	buf_printf(b, " taken out of the ");
+	put(b, d, "where");
+	buf_printf(b, " of an answer of ");
+	put(b, d, "host");
+	put_named(b, d, "spelling");
+	if (number(d, "count") > 1)
+		buf_printf(b, " (%" JSON_INTEGER_FORMAT " times)", number(d, "count"));
+	put_named(b, d, "flow");
+}
+
+static void show_canary(struct buf *b, const json_t *d)
+{
+	buf_printf(b, "placeholder of ");
+	put(b, d, "secret");
+	buf_printf(b, " on its way to ");
+	put_place(b, d);
+	put_named(b, d, "where");
+	put_named(b, d, "spelling");
+	put_named(b, d, "action");
+	put_named(b, d, "flow");
+}
+
+static void show_policy(struct buf *b, const json_t *d)
+{
+	buf_printf(b, "generation %" JSON_INTEGER_FORMAT " holds, %" JSON_INTEGER_FORMAT " cut", number(d, "generation"), number(d, "cut"));
+	put_named(b, d, "policy");
+	put_named(b, d, "by");
+	put_named(b, d, "policy_hash");
+}
+
 static void show_applied(struct buf *b, const json_t *d)
 {
 	put(b, d, "how");
@@ -238,6 +334,13 @@ static void (*const by_type[AUDIT_TYPE_MAX])(struct buf *b, const json_t *d) = {
 	[AUDIT_TEARDOWN] = show_teardown,
 	[AUDIT_SANDBOX_END] = show_end,
 	[AUDIT_LOST] = show_lost,
+	[AUDIT_REQUEST] = show_request,
+	[AUDIT_REQUEST_END] = show_request_end,
+	[AUDIT_SECRET] = show_secret,
+	[AUDIT_SECRET_USE] = show_secret_use,
+	[AUDIT_SECRET_FOUND] = show_secret_found,
+	[AUDIT_CANARY] = show_canary,
+	[AUDIT_POLICY] = show_policy,
 	[AUDIT_CHANGES_APPLIED] = show_applied,
 };
 

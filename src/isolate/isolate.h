@@ -39,10 +39,10 @@ struct isolate_backend {
 	/* Is this level to be had here, for this spec? Proven by doing where it is cheap. Fails with ERR_UNSUPPORTED: cause and
 	 * smallest fix. May be NULL. */
 	int (*check)(const struct spec *spec, struct err *err);
-	/* Starts building. Non-blocking: on_ready is called from the loop, once, with a box (which it then owns) or an error. `box_end` is
+	/* Starts building. `source_fds`: of each mount, then of each file of the spec; they stay the caller's. Non-blocking: on_ready is called from the loop, once, with a box (which it then owns) or an error. `box_end` is
 	 * the box's end of the one pipe, a stream socket; it stays the caller's, who closes it after this call. What was written to the other end
 	 * before the agent runs waits for it. */
-	int (*start)(struct loop *loop, const struct spec *spec, const int *mount_fds, int box_end,
+	int (*start)(struct loop *loop, const struct spec *spec, const int *source_fds, int box_end,
 		void (*on_ready)(void *ctx, struct box *box, const struct err *err), void *ctx, struct err *err);
 };
 

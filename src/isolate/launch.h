@@ -5,7 +5,7 @@
  * box's pid 1 is a child of the supervisor (CLONE_PARENT), with PDEATHSIG, so that the box can't outlive it.
  *
  * Request BUILD:   u32 LAUNCH_REQUEST_BUILD | encoded spec;   descriptors: [0] box end of the pipe, [1…] one O_PATH source for
- * each mount Answer BUILT:    u32 LAUNCH_ANSWER_BUILT | u32 pid | u32 n_lower;    descriptors: pidfd, seccomp notify, upper,
+ * each mount, then one memory file for each file. Answer BUILT:    u32 LAUNCH_ANSWER_BUILT | u32 pid | u32 n_lower;    descriptors: pidfd, seccomp notify, upper,
  * lower for each copy mount in order Answer FAILED:   u32 LAUNCH_ANSWER_FAILED | u32 err_code | u32 errno | text;  descriptors:
  * pidfd of the child that failed, where there is one (the supervisor is its parent and must reap it) The child's own failures
  * (after clone, before exec of the agent) travel home through the launcher as FAILED, with code and text. The child talks to
@@ -28,7 +28,7 @@
 
 #define LAUNCH_FD 3
 #define LAUNCH_MESSAGE_MAX (300u * 1024u)
-#define LAUNCH_FDS_MAX (SPEC_MOUNTS_MAX + 3u)
+#define LAUNCH_FDS_MAX (SPEC_SOURCES_MAX + 3u)
 
 enum launch_request { LAUNCH_REQUEST_BUILD = 1 };
 enum launch_answer { LAUNCH_ANSWER_BUILT = 1, LAUNCH_ANSWER_FAILED = 2, LAUNCH_PREPARED = 3 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flat form. Big-endian, in this order:
- *   u32 magic "BSPC" | u16 version 1 | id (12 bytes) | u8 privileged | u32 host_id_base | hostname | workdir | host_uname
+ *   u32 magic "BSPC" | u16 version 2 | id (12 bytes) | u8 privileged | u32 host_id_base | hostname | workdir | host_uname
  *   u16 n, n × mount:  target | u8 mode | u8 is_file | u32 owner_uid | u32 owner_gid
  *   u16 n = 11, n × u64 limit in the order of the table in policy/limit.c
  *   u8 egress | u16 n, n × route:  u8 4 or 6 | 4 or 16 bytes
+ *   u16 n, n × path of a file
  * Text is a u32 length and its bytes. Flags are 0 or 1, and nothing follows the end.
  */
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "spec/spec.h"
 
 #define SPEC_MAGIC 0x42535043u
-#define SPEC_VERSION 1u
+#define SPEC_VERSION 2u
 #define NAME_BYTES_MAX 256u
 
 void spec_done(struct spec *s)
@@ -23,6 +24,9 @@ void spec_done(struct spec *s)
 	for (size_t i = 0; i < s->n_mounts; i++)
 		mem_free(s->mounts[i].target);
 	mem_free(s->mounts);
+	for (size_t i = 0; i < s->n_files; i++)
+		mem_free(s->files[i]);
+	mem_free(s->files);
 	mem_free(s->hostname);
 	mem_free(s->workdir);
 	mem_free(s->host_uname);
@@ -62,14 +66,22 @@ static int put_routes(struct buf *out, const struct spec *s)
 	return r;
 }
 
+static int put_files(struct buf *out, const struct spec *s)
+{
+	int r = buf_put_u16(out, (uint16_t)s->n_files);
+	for (size_t i = 0; i < s->n_files; i++)
+		r |= buf_put_str(out, s->files[i]);
+	return r;
+}
+
 int spec_encode(struct buf *out, const struct spec *s)
 {
-	if (s->n_mounts > SPEC_MOUNTS_MAX || s->n_routes > SPEC_ROUTES_MAX)
+	if (s->n_mounts > SPEC_MOUNTS_MAX || s->n_routes > SPEC_ROUTES_MAX || s->n_files > SPEC_FILES_MAX)
 		return -1;
 	int r = buf_put_u32(out, SPEC_MAGIC) | buf_put_u16(out, SPEC_VERSION) | buf_append(out, s->id, SANDBOX_ID_LEN);
 	r |= buf_put_u8(out, s->privileged) | buf_put_u32(out, s->host_id_base);
 	r |= buf_put_str(out, s->hostname) | buf_put_str(out, s->workdir) | buf_put_str(out, s->host_uname);
-	r |= put_mounts(out, s) | put_limits(out, &s->limits) | put_routes(out, s);
+	r |= put_mounts(out, s) | put_limits(out, &s->limits) | put_routes(out, s) | put_files(out, s);
 	return r < 0 ? -1 : 0;
 }
 
@@ -147,6 +159,16 @@ static void take_routes(struct cursor *c, struct spec *s)
 	}
 }
 
+static void take_files(struct cursor *c, struct spec *s)
+{
+	size_t n = take_count(c, 0, SPEC_FILES_MAX);
+	if (n == 0)
+		return;
+	s->files = mem_alloc_array(n, sizeof(*s->files));
+	for (s->n_files = 0; s->n_files < n && !c->bad; s->n_files++)
+		s->files[s->n_files] = cursor_strdup(c, TARGET_MAX);
+}
+
 int spec_decode(const void *p, size_t n, struct spec *ret, struct err *err)
 {
 	struct spec s = { 0 };
@@ -158,6 +180,7 @@ int spec_decode(const void *p, size_t n, struct spec *ret, struct err *err)
 	take_mounts(&c, &s);
 	take_limits(&c, &s.limits);
 	take_routes(&c, &s);
+	take_files(&c, &s);
 	if (!cursor_done(&c)) {
 		spec_done(&s);
 		return err_set(err, ERR_PROTOCOL,

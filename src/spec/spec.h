@@ -18,6 +18,9 @@
 #define SANDBOX_ID_LEN 12u        /* lower-case letters and digits, first a letter; random (60 bits) */
 #define SPEC_MOUNTS_MAX POLICY_MOUNTS_MAX
 #define SPEC_ROUTES_MAX 64u
+#define SPEC_FILES_MAX 16u
+#define SPEC_FILE_SIZE_MAX (16u << 20)
+#define SPEC_SOURCES_MAX (SPEC_MOUNTS_MAX + SPEC_FILES_MAX) /* descriptors that come with a description */
 #define SPEC_ENCODED_MAX (256u * 1024u)
 #define SPEC_INSIDE_ID 1000u      /* uid and gid of the workload inside */
 #define SPEC_ID_RANGE 65536u      /* as root: host ids of one sandbox */
@@ -47,11 +50,16 @@ struct spec {
 	bool egress;              /* set up the capture route */
 	struct ip routes[SPEC_ROUTES_MAX]; /* literal addresses the policy names: local routes inside */
 	size_t n_routes;
+	/* Files that the supervisor made, laid over what the box would see of the host's certificate folders (read-only), or put into its home (the
+	 * workload's own): "etc/ssl/certs/…", "etc/pki/tls/certs/…", "etc/pki/ca-trust/extracted/…", "home/…". The content of file i is descriptor
+	 * number n_mounts + i of the request, a memory file. */
+	char **files;
+	size_t n_files;
 	char *host_uname;         /* reserved: "" */
 };
 
 void spec_done(struct spec *s);
-/* Checks targets for overlap and order (parents first), lengths, id range. */
+/* Checks targets for overlap and order (parents first), lengths, id range, places of files. */
 int spec_validate(const struct spec *s, struct err *err);
 int spec_encode(struct buf *out, const struct spec *s);
 int spec_decode(const void *p, size_t n, struct spec *ret, struct err *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A description that passes here can be built as it stands; both sides of the launcher's socket check it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -118,9 +119,37 @@ static int check_routes(const struct spec *s, struct err *err)
 	return 0;
 }
 
+/* Nothing but certificates of the host is ever covered, and nothing but the box's own home is added to. */
+static int check_file(const char *path, struct err *err)
+{
+	static const char *const places[] = { "etc/ssl/certs/", "etc/pki/tls/certs/", "etc/pki/ca-trust/extracted/", "home/" };
+	char absolute[TARGET_MAX + 2], shown[SHOWN_MAX];
+	for (size_t i = 0; path && i < ARRAY_LEN(places); i++) {
+		int n = snprintf(absolute, sizeof(absolute), "/%s", path);
+		if (str_starts(path, places[i]) && n < (int)sizeof(absolute) && path_is_normal(absolute))
+			return 0;
+	}
+	return err_set(err, ERR_INVALID, "no file of ours belongs at \"%s\" of the box",
+		path ? text_escape(path, strlen(path), shown, sizeof(shown)) : "");
+}
+
+static int check_files(const struct spec *s, struct err *err)
+{
+	if (s->n_files > SPEC_FILES_MAX)
+		return err_set(err, ERR_LIMIT, "the sandbox has more than %u files of ours", SPEC_FILES_MAX);
+	for (size_t i = 0; i < s->n_files; i++) {
+		if (check_file(s->files[i], err) < 0)
+			return -1;
+		for (size_t j = 0; j < i; j++)
+			if (str_eq(s->files[i], s->files[j]))
+				return err_set(err, ERR_INVALID, "two files of ours have one place in the box, %s", s->files[i]);
+	}
+	return 0;
+}
+
 int spec_validate(const struct spec *s, struct err *err)
 {
 	if (check_names(s, err) < 0 || check_ids(s, err) < 0 || check_mounts(s, err) < 0 || limits_check(&s->limits, err) < 0)
 		return -1;
-	return check_routes(s, err);
+	return check_routes(s, err) < 0 || check_files(s, err) < 0 ? -1 : 0;
 }

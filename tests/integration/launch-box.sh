@@ -81,6 +81,25 @@ copies() {
   is "twenty mounts" "$(box $(for i in $(seq 20); do echo "--mount $work/tree:/m/$i:copy"; done) 'ls /m | wc -l; cat /m/20/a' | tr '\n' ' ')" "20 one "
 }
 
+# What the supervisor lays over the host's certificates, and puts into the home.
+files() {
+  echo ours >"$work/ours"; chmod 644 "$work/ours"
+  local certs=etc/ssl/certs host link
+  host=$(find /etc/ssl/certs/ -mindepth 1 ! -name ca-certificates.crt -printf '%P %l\n' | sort | md5sum)
+  link=$(find /etc/ssl/certs/ -type l -printf '%P\n' | sort | head -1)
+  is "a file over the host's" "$(box --file "$work/ours:$certs/ca-certificates.crt" 'cat /etc/ssl/certs/ca-certificates.crt')" "ours"
+  is "the rest of the folder is the host's" "$(box --file "$work/ours:$certs/ca-certificates.crt" 'find /etc/ssl/certs/ -mindepth 1 ! -name ca-certificates.crt -printf "%P %l\n" | sort | md5sum')" "$host"
+  [ -z "$link" ] || is "a file in the place of a link" "$(box --file "$work/ours:$certs/$link" "cat '/etc/ssl/certs/$link'")" "ours"
+  is "files in a folder inside, which the host may lack" "$(box --file "$work/ours:$certs/new/a" --file "$work/ours:etc/pki/tls/certs/b" 'cat /etc/ssl/certs/new/a /etc/pki/tls/certs/b' | tr '\n' ' ')" "ours ours "
+  has "read-only" "$(box --file "$work/ours:$certs/new" 'for f in new ca-certificates.crt fresh; do echo x >/etc/ssl/certs/$f; rm -f /etc/ssl/certs/$f; mv /etc/ssl/certs /etc/ssl/other; done; cat /etc/ssl/certs/new' | tr '\n' ' ')" \
+    '(Read-only file system|Device or resource busy).* ours $'
+  is "in the home: the workload's own" "$(box --file "$work/ours:home/.a/b/c" 'cd && stat -c "%n %U %G %a" .a .a/b .a/b/c && echo more >>.a/b/c && cat .a/b/c' | tr '\n' ' ')" ".a agent agent 700 .a/b agent agent 700 .a/b/c agent agent 600 ours more "
+  is "nothing is left on the host" "$(ls /etc/ssl/certs/new /etc/ssl/certs/fresh /tmp/layer 2>/dev/null)" ""
+  has "no other place" "$(box --file "$work/ours:etc/passwd" true)" 'no file of ours belongs'
+  has "they take nothing of what the box may write" "$(head -c 3M /dev/zero >"$work/big"; chmod 644 "$work/big"; box --disk 1MiB --file "$work/big:$certs/big" 'stat -c %s /etc/ssl/certs/big')" '^3145728$'
+  has "what isn't a memory file of ours is refused" "$(box --file /dev/zero:$certs/x true)" "can't write"
+}
+
 # As root, on a file system that can't be id-mapped (overlay, as in most containers): a plain copy stands in, within the disk limit.
 plain_copies() {
   [ "$(id -u)" = 0 ] && [ ${#as[@]} = 0 ] || return 0
@@ -146,7 +165,7 @@ the_end() {
   has "a limit that can't be kept is refused" "$([ ${#as[@]} != 0 ] && box --memory 1GiB true || echo "can't be enforced")" "can't be enforced"
 }
 
-all() { view; copies; plain_copies; limits; escapes; the_end; }
+all() { view; files; copies; plain_copies; limits; escapes; the_end; }
 if [ "$(id -u)" = 0 ]; then
   who=root; all
   as=(setpriv --reuid 65534 --regid 65534 --clear-groups)

@@ -28,7 +28,7 @@
 struct driver {
 	struct loop *loop;
 	struct spec spec;
-	int fds[SPEC_MOUNTS_MAX];
+	int fds[SPEC_SOURCES_MAX], files[SPEC_FILES_MAX];
 	const char *command;
 	struct box box;
 	struct notify *notify;
@@ -148,6 +148,23 @@ static void add_mount(struct driver *d, char *text)
 	d->fds[d->spec.n_mounts++] = fd;
 }
 
+/* SRC:PATH, laid over what the box sees */
+static void add_file(struct driver *d, char *text)
+{
+	char *path = strchr(text, ':');
+	if (!path || d->spec.n_files == SPEC_FILES_MAX)
+		exit(2);
+	*path++ = '\0';
+	d->spec.files = mem_grow_array(d->spec.files, d->spec.n_files + 1, sizeof(*d->spec.files));
+	d->spec.files[d->spec.n_files] = mem_strdup(path);
+	int fd = open(text, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		fprintf(stderr, "launch-driver: %s: %s\n", text, strerror(errno));
+		exit(2);
+	}
+	d->files[d->spec.n_files++] = fd;
+}
+
 static uint64_t number(const char *text, bool size)
 {
 	uint64_t v;
@@ -198,11 +215,14 @@ static void parse(struct driver *d, int argc, char **argv)
 	static const struct option options[] = { { "mount", 1, NULL, 'm' }, { "cpus", 1, NULL, 'c' },
 		{ "memory", 1, NULL, 'M' }, { "pids", 1, NULL, 'p' }, { "disk", 1, NULL, 'd' }, { "egress", 0, NULL, 'e' },
 		{ "upper", 0, NULL, 'u' }, { "usage", 0, NULL, 'U' }, { "quiet", 0, NULL, 'q' }, { "hold", 0, NULL, 'h' },
-		{ "reap", 1, NULL, 'r' }, { NULL, 0, NULL, 0 } };
+		{ "reap", 1, NULL, 'r' }, { "file", 1, NULL, 'f' }, { NULL, 0, NULL, 0 } };
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (o) {
 		case 'm':
 			add_mount(d, optarg);
+			break;
+		case 'f':
+			add_file(d, optarg);
 			break;
 		case 'c':
 			d->spec.limits.cpus_milli = number(optarg, false);
@@ -252,6 +272,7 @@ int main(int argc, char **argv)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		exit(125);
 	d.pipe_fd = pair[0];
+	memcpy(d.fds + d.spec.n_mounts, d.files, d.spec.n_files * sizeof(int));
 	d.begun = time_monotonic_ns();
 	if (isolate_container.check(&d.spec, &err) < 0 ||
 		isolate_container.start(d.loop, &d.spec, d.fds, pair[1], on_ready, &d, &err) < 0)

@@ -25,6 +25,12 @@ static inline void add_route(struct spec *s, const char *text)
 	assert_int_equal(ip_parse(text, strlen(text), &s->routes[s->n_routes++]), 0);
 }
 
+static inline void add_file(struct spec *s, const char *path)
+{
+	s->files = mem_grow_array(s->files, s->n_files + 1, sizeof(*s->files));
+	s->files[s->n_files++] = mem_strdup(path);
+}
+
 static inline struct spec spec_full(void)
 {
 	struct policy *p = policy_builtin();
@@ -37,6 +43,8 @@ static inline struct spec spec_full(void)
 	add_mount(&s, "/data", MOUNT_RW, false);
 	add_route(&s, "10.0.0.1");
 	add_route(&s, "2606:4700::1111");
+	add_file(&s, "etc/ssl/certs/ca-certificates.crt");
+	add_file(&s, "home/.pki/nssdb/cert9.db");
 	policy_free(p);
 	return s;
 }

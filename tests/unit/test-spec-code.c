@@ -29,6 +29,9 @@ static void assert_same(const struct spec *a, const struct spec *b)
 	assert_int_equal(a->n_routes, b->n_routes);
 	for (size_t i = 0; i < a->n_routes; i++)
 		assert_true(ip_equal(&a->routes[i], &b->routes[i]));
+	assert_int_equal(a->n_files, b->n_files);
+	for (size_t i = 0; i < a->n_files; i++)
+		assert_string_equal(a->files[i], b->files[i]);
 }
 
 static void goes_both_ways(void **state)
@@ -124,6 +127,10 @@ static void ceilings(void **state)
 	buf_init(&b, SPEC_ENCODED_MAX);
 	assert_int_equal(spec_encode(&b, &s), -1);
 	s.n_routes = kept;
+	kept = s.n_files;
+	s.n_files = SPEC_FILES_MAX + 1;
+	assert_int_equal(spec_encode(&b, &s), -1);
+	s.n_files = kept;
 	buf_free(&b);
 	spec_done(&s);
 }

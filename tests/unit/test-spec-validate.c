@@ -157,6 +157,32 @@ static void routes(void **state)
 	refused(&s, "more than 64 addresses");
 }
 
+static void files(void **state)
+{
+	static const char *const bad[] = { "", "/etc/ssl/certs/x", "etc/ssl/certs", "etc/ssl/certs/", "etc/passwd", "etc/ssl/certs/../../passwd", "etc/ssl/certs//x",
+		"etc/ssl/certs/./x", "etc/pki/nssdb/x", "home", "home/", "home/../x", "usr/lib/x", "homes/x", NULL };
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct spec s = spec_full();
+		add_file(&s, bad[i]);
+		refused(&s, "no file of ours belongs");
+	}
+	struct spec s = spec_full();
+	add_file(&s, "home/.pki/nssdb/cert9.db");
+	refused(&s, "one place");
+	s = spec_full();
+	for (unsigned i = 0; s.n_files <= SPEC_FILES_MAX; i++) {
+		char path[24];
+		snprintf(path, sizeof(path), "home/%u", i);
+		add_file(&s, path);
+	}
+	refused(&s, "more than 16 files");
+	s = spec_full();
+	add_file(&s, "etc/pki/tls/certs/x");
+	add_file(&s, "etc/pki/ca-trust/extracted/pem/x.pem");
+	assert_int_equal(spec_validate(&s, NULL), 0);
+	spec_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +193,7 @@ int main(void)
 		cmocka_unit_test(mount_order_and_kind),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(routes),
+		cmocka_unit_test(files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

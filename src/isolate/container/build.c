@@ -34,9 +34,11 @@ static void init(struct launch *l)
 {
 	struct build *b = &l->build;
 	*l = (struct launch){ .pidfd = -1, .pid = -1 };
-	b->pipe_fd = b->box_userns = b->box_netns = b->report_fd = b->agent_fd = b->disk_fd = b->root_fd = b->proc_fd = -1;
+	b->pipe_fd = b->box_userns = b->box_netns = b->report_fd = b->agent_fd = b->layer_fd = b->disk_fd = b->root_fd = b->proc_fd = -1;
 	for (size_t i = 0; i < SPEC_MOUNTS_MAX; i++)
 		b->sources[i] = b->map_userns[i] = b->clones[i] = b->lower_fd[i] = -1;
+	for (size_t i = 0; i < SPEC_FILES_MAX; i++)
+		b->files[i] = -1;
 }
 
 static int read_request(struct launch *l, struct launch_message *m, struct err *err)
@@ -47,15 +49,17 @@ static int read_request(struct launch *l, struct launch_message *m, struct err *
 		return err_set(err, ERR_PROTOCOL, "the launcher was asked for something it doesn't know");
 	if (spec_decode(c.p, c.left, &b->spec, err) < 0 || spec_validate(&b->spec, err) < 0)
 		return -1;
-	if (m->n_fds != b->spec.n_mounts + 1)
-		return err_set(
-			err, ERR_PROTOCOL, "the launcher got %zu descriptors for %zu mounts", m->n_fds, b->spec.n_mounts);
+	if (m->n_fds != b->spec.n_mounts + b->spec.n_files + 1)
+		return err_set(err, ERR_PROTOCOL, "the launcher got %zu descriptors for %zu mounts and %zu files", m->n_fds,
+			b->spec.n_mounts, b->spec.n_files);
 	if (b->spec.privileged != (geteuid() == 0))
 		return err_set(err, ERR_PROTOCOL, "the launcher was asked for a %s box but runs as user %u",
 			b->spec.privileged ? "privileged" : "rootless", geteuid());
 	b->pipe_fd = fd_steal(&m->fds[0]);
 	for (size_t i = 0; i < b->spec.n_mounts; i++)
 		b->sources[i] = fd_steal(&m->fds[i + 1]);
+	for (size_t i = 0; i < b->spec.n_files; i++)
+		b->files[i] = fd_steal(&m->fds[b->spec.n_mounts + i + 1]);
 	b->agent_path = child_find_program("bulkhead-agent", err);
 	return b->agent_path ? 0 : -1;
 }

@@ -24,6 +24,7 @@ struct build {
 	int pipe_fd;		      /* box end of the pipe */
 	int sources[SPEC_MOUNTS_MAX]; /* O_PATH, of the supervisor's mount namespace */
 	char *agent_path;
+	int files[SPEC_FILES_MAX];    /* memory files of the supervisor's */
 	int map_userns[SPEC_MOUNTS_MAX]; /* for id-mapped mounts; -1 where none is needed */
 	int report_fd;			 /* the clone's end of the socket to the launcher */
 	bool late_cgroup;		 /* v1: the clone joins when the launcher has made it */
@@ -37,6 +38,7 @@ struct build {
 	bool plain_copy[SPEC_MOUNTS_MAX]; /* the source can't be id-mapped */
 	bool whole;			  /* overlay can't keep its marks on our disk: every copy is a plain and whole one */
 	int agent_fd;
+	int layer_fd;		       /* root of what lies over the host's certificates; -1: nothing */
 	int disk_fd;		       /* root of the one writable file system */
 	int root_fd;		       /* root of the view */
 	int proc_fd;		       /* detached, unmasked proc of the box: gone before the workload starts */
@@ -56,11 +58,16 @@ void __attribute__((noreturn)) inside_main(struct build *b);
 /* Steps of inside_main, in order. */
 int view_open_sources(struct build *b, struct err *err); /* container/mounts.c */
 int view_begin(struct build *b, struct err *err);	 /* container/root.c: disk, skeleton, system folders */
+int view_add_files(struct build *b, struct err *err);	 /* container/files.c */
 int view_add_etc(struct build *b, struct err *err);	 /* container/etc.c */
 int view_add_dev(struct build *b, struct err *err);	 /* container/dev.c */
 int view_add_mounts(struct build *b, struct err *err);	 /* container/mounts.c */
 int view_add_proc(struct build *b, struct err *err);	 /* container/proc.c */
 int view_finish(struct build *b, struct err *err);	 /* container/root.c: read-only root, pivot */
+
+/* container/files.c: has the layer something for the folder /etc/NAME? And a detached mount of it, with the host's folder beneath. */
+bool layer_covers(const struct build *b, const char *name);
+int layer_mount(const struct build *b, const char *name, bool host_has, struct err *err);
 
 /* The ids that files made for the inside's root and for the workload have here. */
 uid_t build_root_id(const struct build *b);

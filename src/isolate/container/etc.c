@@ -26,9 +26,12 @@ static const char *const shown[] = {
 	"localtime",
 	"mtab",
 	"ssl/certs",
+	"ssl/cert.pem",
 	"ssl/openssl.cnf",
 	"pki/ca-trust/extracted",
+	"pki/java",
 	"pki/tls/certs",
+	"pki/tls/cert.pem",
 	"pki/tls/openssl.cnf",
 	"services",
 	"protocols",
@@ -100,9 +103,22 @@ static int show_link(int host_etc, int etc_fd, const char *name, struct err *err
 	return 0;
 }
 
-static int show(int host_etc, int etc_fd, const char *name, struct err *err)
+/* A folder of certificates, with ours over the host's. */
+static int show_covered(const struct build *b, int host_etc, int etc_fd, const char *name, struct err *err)
+{
+	if (make_parent(etc_fd, name, err) < 0)
+		return -1;
+	if (mkdirat(etc_fd, name, 0755) < 0)
+		return err_sys(err, errno, "can't create /etc/%s of the box", name);
+	cleanup_fd int fd = layer_mount(b, name, faccessat(host_etc, name, F_OK, 0) == 0, err);
+	return fd < 0 ? -1 : mount_attach(fd, etc_fd, name, err);
+}
+
+static int show(const struct build *b, int host_etc, int etc_fd, const char *name, struct err *err)
 {
 	struct stat st;
+	if (layer_covers(b, name))
+		return show_covered(b, host_etc, etc_fd, name, err);
 	if (fstatat(host_etc, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT || errno == ENOTDIR || errno == EACCES
 			       ? 0
@@ -126,7 +142,7 @@ int view_add_etc(struct build *b, struct err *err)
 	if (put_generated(b, etc_fd, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(shown); i++)
-		if (show(host_etc, etc_fd, shown[i], err) < 0)
+		if (show(b, host_etc, etc_fd, shown[i], err) < 0)
 			return -1;
 	return 0;
 }

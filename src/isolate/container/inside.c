@@ -46,7 +46,9 @@ static int stage_view(struct build *b, struct err *err)
 	/* As root the copy of the mount namespace is still a peer of the host's: nothing may travel from here to there. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(err, errno, "can't make the box's mounts private");
-	if (view_open_sources(b, err) < 0 || view_begin(b, err) < 0 || view_add_etc(b, err) < 0 || view_add_dev(b, err) < 0)
+	if (view_open_sources(b, err) < 0 || view_begin(b, err) < 0 || view_add_files(b, err) < 0)
+		return -1;
+	if (view_add_etc(b, err) < 0 || view_add_dev(b, err) < 0)
 		return -1;
 	return view_add_mounts(b, err) < 0 ? -1 : view_add_proc(b, err);
 }

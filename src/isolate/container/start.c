@@ -146,16 +146,16 @@ static int spawn_launcher(struct start *s, int launcher_end, struct err *err)
 	return path ? child_start(&spec, &pid, &s->launcher_pidfd, err) : -1;
 }
 
-static int send_request(struct start *s, const struct spec *spec, int box_end, const int *mount_fds, struct err *err)
+static int send_request(struct start *s, const struct spec *spec, int box_end, const int *source_fds, struct err *err)
 {
 	int fds[LAUNCH_FDS_MAX];
 	struct buf body;
 	buf_init(&body, LAUNCH_MESSAGE_MAX);
 	fds[0] = box_end;
-	memcpy(fds + 1, mount_fds, spec->n_mounts * sizeof(int));
+	memcpy(fds + 1, source_fds, (spec->n_mounts + spec->n_files) * sizeof(int));
 	int r = buf_put_u32(&body, LAUNCH_REQUEST_BUILD) < 0 || spec_encode(&body, spec) < 0
 			? err_set(err, ERR_LIMIT, "the plan of the box is too long")
-			: launch_send(s->sock, &body, fds, spec->n_mounts + 1, err);
+			: launch_send(s->sock, &body, fds, spec->n_mounts + spec->n_files + 1, err);
 	buf_free(&body);
 	return r;
 }
@@ -171,7 +171,7 @@ static int make_socket(int launch[2], struct err *err)
 	return 0;
 }
 
-static int launch(struct start *s, const struct spec *spec, const int *mount_fds, int box_end, struct err *err)
+static int launch(struct start *s, const struct spec *spec, const int *source_fds, int box_end, struct err *err)
 {
 	int pair[2] = { -1, -1 };
 	int r = make_socket(pair, err);
@@ -179,13 +179,13 @@ static int launch(struct start *s, const struct spec *spec, const int *mount_fds
 	s->sock = pair[0];
 	if (r < 0 || spawn_launcher(s, launcher_end, err) < 0)
 		return -1;
-	if (send_request(s, spec, box_end, mount_fds, err) < 0)
+	if (send_request(s, spec, box_end, source_fds, err) < 0)
 		return -1;
 	r = fd_set_nonblock(s->sock, true);
 	return r < 0 ? err_sys(err, -r, "can't set up the launcher's socket") : 0;
 }
 
-static int container_start(struct loop *loop, const struct spec *spec, const int *mount_fds, int box_end,
+static int container_start(struct loop *loop, const struct spec *spec, const int *source_fds, int box_end,
 	void (*on_ready)(void *ctx, struct box *box, const struct err *err), void *ctx, struct err *err)
 {
 	struct start *s = mem_alloc(sizeof(*s));
@@ -196,7 +196,7 @@ static int container_start(struct loop *loop, const struct spec *spec, const int
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		s->n_copies += spec->mounts[i].mode == MOUNT_COPY;
 	launch_message_init(&s->answer);
-	if (spec_validate(spec, err) < 0 || launch(s, spec, mount_fds, box_end, err) < 0) {
+	if (spec_validate(spec, err) < 0 || launch(s, spec, source_fds, box_end, err) < 0) {
 		end_launcher(s);
 		clean_up(s);
 		start_free(s);

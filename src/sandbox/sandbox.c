@@ -3,6 +3,7 @@
 #include "sandbox/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -10,6 +11,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "policy/request.h"
+#include "sandbox/trust.h"
 
 static void teardown_begin_deferred(void *ctx)
 {
@@ -287,17 +289,28 @@ static int open_pipe(struct sandbox *s, struct err *err)
 	return 0;
 }
 
+static int add_trust(struct sandbox *s, int fds[SPEC_FILES_MAX], struct err *err)
+{
+	cleanup_fd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root < 0 ? err_sys(err, errno, "cannot open the host's root folder") : trust_add(&s->spec, fds, s->ca_pem, root, err);
+}
+
 static int start_box(struct sandbox *s, struct err *err)
 {
 	const struct isolate_backend *backend = isolate_find(s->result.level);
-	int fds[SPEC_MOUNTS_MAX];
+	int fds[SPEC_SOURCES_MAX], *trust_fds = fds + s->spec.n_mounts;
 	if (!backend)
 		return err_set(err, ERR_UNSUPPORTED, "this version of Bulkhead has no %s isolation; ask for `container`",
 			isolation_level_name(s->result.level));
 	for (size_t i = 0; i < s->spec.n_mounts; i++)
 		fds[i] = s->mounts[i].fd;
 	cleanup_fd int box_end = fd_steal(&s->box_end);
-	if (backend->start(s->loop, &s->spec, fds, box_end, on_box, s, err) < 0)
+	if (s->inspects && add_trust(s, trust_fds, err) < 0)
+		return -1;
+	int r = backend->start(s->loop, &s->spec, fds, box_end, on_box, s, err);
+	for (size_t i = 0; i < s->spec.n_files; i++)
+		fd_close(&trust_fds[i]);
+	if (r < 0)
 		return -1;
 	s->launching = true;
 	/* Waits in the pipe until the agent reads it: one round trip less than answering its HELLO. */

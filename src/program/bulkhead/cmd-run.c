@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "isolate/isolate.h"
+#include "policy/request.h"
 #include "program/bulkhead/reap.h"
 #include "program/bulkhead/run-options.h"
 #include "program/bulkhead/run-report.h"
@@ -83,7 +84,7 @@ static void ask(struct run *r)
 {
 	static const struct execution_ops ops = { .on_exit = on_exit_status };
 	struct err err;
-	char **env = run_options_env(&r->options, r->grants, sandbox_id(r->sandbox), r->tty);
+	char **env = run_options_env(&r->options, r->grants, sandbox_id(r->sandbox), policy_inspects(r->policy), r->tty);
 	struct execution_spec spec = {
 		.argv = r->argv, .envp = env, .cwd = sandbox_workdir(r->sandbox), .tty = r->tty,
 		.stdin_fd = fd_dup_nonblock(STDIN_FILENO), .stdout_fd = fd_dup_nonblock(STDOUT_FILENO),

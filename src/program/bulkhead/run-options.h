@@ -42,4 +42,4 @@ int run_options_config(const struct run_options *o, const struct policy *p, cons
 /* Placeholders go into variables of their own: one that --env sets, or that every box has, is refused. grants may be NULL. */
 int run_options_check_variables(const struct run_options *o, const struct grants *grants, struct err *err);
 /* The command's environment, placeholders included, NULL-terminated; free each and the array with mem_free. */
-char **run_options_env(const struct run_options *o, const struct grants *grants, const char *id, bool tty);
+char **run_options_env(const struct run_options *o, const struct grants *grants, const char *id, bool inspects, bool tty);

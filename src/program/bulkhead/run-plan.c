@@ -13,6 +13,7 @@
 #include "policy/limit.h"
 #include "program/bulkhead/policy-file.h"
 #include "program/bulkhead/run-options.h"
+#include "sandbox/trust.h"
 
 #define WORKSPACE "/workspace"
 #define BOX_HOME "/home/agent"
@@ -224,6 +225,9 @@ static bool is_fixed(const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
 		if (str_eq(fixed[i][0], name))
 			return true;
+	for (const struct trust_variable *v = trust_variables; v->name; v++)
+		if (str_eq(v->name, name))
+			return true;
 	return str_eq(name, "TERM") || str_starts(name, "BULKHEAD_") || str_starts(name, "LD_");
 }
 
@@ -254,12 +258,14 @@ static void add_placeholders(char ***env, size_t *n, const struct grants *grants
 			add_variable(env, n, NULL, grants->list[i].variables[v], grants->list[i].placeholder);
 }
 
-char **run_options_env(const struct run_options *o, const struct grants *grants, const char *id, bool tty)
+char **run_options_env(const struct run_options *o, const struct grants *grants, const char *id, bool inspects, bool tty)
 {
 	char **env = NULL;
 	size_t n = 0;
 	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
 		add_variable(&env, &n, o->env, fixed[i][0], fixed[i][1]);
+	for (const struct trust_variable *v = trust_variables; inspects && v->name; v++)
+		add_variable(&env, &n, o->env, v->name, v->value);
 	add_variable(&env, &n, o->env, "BULKHEAD_SANDBOX", id);
 	if (tty)
 		add_variable(&env, &n, o->env, "TERM", getenv("TERM") ? getenv("TERM") : "dumb");

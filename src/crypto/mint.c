@@ -116,13 +116,17 @@ static struct leaf *place(struct mint *m)
 	return oldest;
 }
 
+/* Nobody would accept what it signs. */
+static int check_age(const struct mint *m, struct err *err)
+{
+	if (X509_cmp_current_time(X509_get0_notAfter(m->authority)) > 0)
+		return 0;
+	return err_set(err, ERR_UNSUPPORTED, "the sandbox's certificate authority is %d days old and no longer valid: start a new sandbox",
+		MINT_DAYS);
+}
+
 static struct leaf *make(struct mint *m, const struct host *host, enum mint_key kind, EVP_PKEY *key, struct err *err)
 {
-	if (X509_cmp_current_time(X509_get0_notAfter(m->authority)) <= 0) {
-		err_set(err, ERR_UNSUPPORTED, "the sandbox's certificate authority is older than %d days and no longer valid: start a new sandbox",
-			MINT_DAYS);
-		return NULL;
-	}
 	X509 *x = leaf_make(m->authority, m->authority_key, key, kind == MINT_RSA, host, err);
 	if (!x)
 		return NULL;
@@ -134,7 +138,7 @@ static struct leaf *make(struct mint *m, const struct host *host, enum mint_key 
 int mint_leaf(struct mint *m, const char *host, enum mint_key kind, void **ret_x509, void **ret_pkey, struct err *err)
 {
 	struct host parsed;
-	if (host_parse(host, &parsed, err) < 0)
+	if (host_parse(host, &parsed, err) < 0 || check_age(m, err) < 0)
 		return -1;
 	EVP_PKEY *key = key_of(m, kind, err);
 	if (!key)

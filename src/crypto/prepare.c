@@ -69,7 +69,6 @@ SSL_CTX *tls_context_new(const SSL_METHOD *method, const char *ciphers, struct e
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	/* A resumed session would skip what a full handshake checks: the name, the certificate, the leaf. */
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_max_cert_list(ctx, TLS_HANDSHAKE_MAX / 2);
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) && SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) &&
 		SSL_CTX_set_num_tickets(ctx, 0) && SSL_CTX_set_cipher_list(ctx, ciphers))
 		return ctx;

@@ -299,7 +299,7 @@ static int parse_strictly(struct tls_roots *r, const char *pem, size_t len, stru
 {
 	if (len > BUNDLE_MAX || (len && memchr(pem, 0, len)))
 		return err_set(err, ERR_INVALID, "it is too large or no text");
-	for (size_t at = 0, block; (at = skip_space(pem, len, at)) < len; at += block)
+	for (size_t at = 0, block = 0; (at = skip_space(pem, len, at)) < len; at += block)
 		if (add_block(r, pem + at, len - at, &block, err) < 0)
 			return -1;
 	return r->n ? 0 : err_set(err, ERR_INVALID, "there is no certificate in it");

@@ -49,7 +49,8 @@ struct tls *tls_free(struct tls *t)
 	return mem_free(t);
 }
 
-/* What was agreed, if anything. A server's answer that was never offered must not choose how we speak. */
+/* What was agreed, if anything. A server's answer that was never offered must not choose how we speak; the library lets it in versions
+ * before 3.0.15. */
 static int take_alpn(struct tls *t)
 {
 	const unsigned char *name = NULL;

@@ -37,12 +37,9 @@ static bool holds_variable(const struct grant *grant, const char *variable)
 	return false;
 }
 
-static int add_variable(struct grants *g, struct grant *grant, const char *variable, struct err *err)
+/* That no two secrets share one is the policy's own rule. */
+static int add_variable(struct grant *grant, const char *variable, struct err *err)
 {
-	for (size_t i = 0; i < g->n; i++)
-		if (&g->list[i] != grant && holds_variable(&g->list[i], variable))
-			return err_set(err, ERR_INVALID, "the secrets \"%s\" and \"%s\" would both be in the variable %s; give one of them another name with `variable:`",
-				g->list[i].name, grant->name, variable);
 	if (holds_variable(grant, variable))
 		return 0;
 	if (grant->n_variables == GRANT_VARIABLES_MAX)
@@ -70,7 +67,7 @@ static int add_binding(struct grants *g, const struct secret_binding *b, struct 
 	if (!grant)
 		grant = add_grant(g, b->name);
 	variable_of(b, variable);
-	return add_variable(g, grant, variable, err);
+	return add_variable(grant, variable, err);
 }
 
 int grant_open(const struct grants *g, struct grant *grant, struct err *err)

@@ -32,8 +32,8 @@ struct grants {
 };
 
 /*
- * Collects what the policy binds and opens it in the store below the state folder. *ret is NULL when the policy binds nothing. A secret that isn't stored, too many
- * of them, and two of them in one variable are refused.
+ * Collects what the policy binds and opens it in the store below the state folder. *ret is NULL when the policy binds nothing. A secret that isn't stored, and too many
+ * of them, are refused.
  */
 int grants_new(const struct policy *p, int state_dirfd, struct grants **ret, struct err *err);
 struct grants *grants_free(struct grants *g); /* accepts NULL */

@@ -234,10 +234,10 @@ static bool is_fixed(const char *name)
 static int check_variable(const struct run_options *o, const struct grant *grant, const char *name, struct err *err)
 {
 	if (is_fixed(name))
-		return err_set(err, ERR_INVALID, "the placeholder of the secret \"%s\" can't be in the variable %s, which means something else in a box; give it another one with `variable:`",
+		return err_set(err, ERR_INVALID, "the placeholder of the secret \"%s\" can't be in the variable %s, which means something else in a box; give it another one with `env` in the policy",
 			grant->name, name);
 	if (has_variable(o->env, name))
-		return err_set(err, ERR_USAGE, "--env %s would hide the placeholder of the secret \"%s\": leave it out, or give the secret another variable in the policy (`variable:`)",
+		return err_set(err, ERR_USAGE, "--env %s would hide the placeholder of the secret \"%s\": leave it out, or give the secret another variable with `env` in the policy",
 			name, grant->name);
 	return 0;
 }

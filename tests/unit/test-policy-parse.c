@@ -2,6 +2,7 @@
 /* The policy file: what is accepted and what it means, and for each mistake its place and its sentence. */
 #include "base/text.h"
 #include "policy-help.h"
+#include "policy/request.h"
 
 #define H TEST_HEAD /* three lines; the next is line 4 */
 #define NET H "network:\n  - "
@@ -194,6 +195,74 @@ static const struct mistake mistakes[] = {
 	{ NET "{ host: a.org, ports: [8000-8100] }\n", ERR_INVALID, "5:28: ", "from 1 to 65535" },
 	{ NET "{ host: a.org, ports: [22:22] }\n", ERR_INVALID, "5:28: ", "from 1 to 65535" },
 	{ NET "{ host: a.org, ports: [443, 443] }\n", ERR_INVALID, "5:33: ", "listed twice" },
+	/* requests */
+	{ NET "{ host: a.org, methods: GET }\n", ERR_INVALID, "5:29: ", "must be a list, as in [GET, POST]" },
+	{ NET "{ host: a.org, methods: [] }\n", ERR_INVALID, "5:29: ", "1 to 32 values" },
+	{ NET "{ host: a.org, methods: [get] }\n", ERR_INVALID, "5:30: ", "write it in capitals" },
+	{ NET "{ host: a.org, methods: [GET, GET] }\n", ERR_INVALID, "5:35: ", "listed twice" },
+	{ NET "{ host: a.org, methods: [CONNECT] }\n", ERR_INVALID, "5:30: ", "opens tunnels" },
+	{ NET "{ host: a.org, methods: [\"G T\"] }\n", ERR_INVALID, "5:30: ", "not a method" },
+	{ NET "{ host: a.org, method: [GET] }\n", ERR_INVALID, "5:20: ", "did you mean `methods`?" },
+	{ NET "{ host: a.org, paths: [] }\n", ERR_INVALID, "5:27: ", "1 to 256 values" },
+	{ NET "{ host: a.org, paths: [x] }\n", ERR_INVALID, "5:28: ", "must begin with a slash" },
+	{ NET "{ host: a.org, paths: [/a, /b/../c] }\n", ERR_INVALID, "5:32: ", "no request could ever match" },
+	{ NET "{ host: a.org, paths: [\"/a**\"] }\n", ERR_INVALID, "5:28: ", "a segment of its own" },
+	{ NET "{ host: a.org, paths: [\"/a?b\"] }\n", ERR_INVALID, "5:28: ", "with `query`" },
+	{ NET "{ host: a.org, paths: [[/a]] }\n", ERR_INVALID, "5:28: ", "a single value" },
+	{ NET "{ host: a.org, query: [a] }\n", ERR_INVALID, "5:27: ", "must be a map" },
+	{ NET "{ host: a.org, query: {} }\n", ERR_INVALID, "5:27: ", "says nothing" },
+	{ NET "{ host: a.org, query: { \"a[]\": x } }\n", ERR_INVALID, "5:29: ", "not a key of a query" },
+	{ NET "{ host: a.org, query: { a: x, A: y } }\n", ERR_INVALID, "5:35: ", "listed twice" },
+	{ NET "{ host: a.org, query: { a: } }\n", ERR_INVALID, "5:32: ", "has no value" },
+	{ NET "{ host: a.org, headers: { Host: b.org } }\n", ERR_INVALID, "5:31: ", "written by Bulkhead itself" },
+	{ NET "{ host: a.org, headers: { \"a b\": x } }\n", ERR_INVALID, "5:31: ", "not the name of a header" },
+	{ NET "{ host: a.org, headers: { X-A: x, x-a: y } }\n", ERR_INVALID, "5:39: ", "listed twice" },
+	{ NET "{ host: a.org, inspect: yes }\n", ERR_INVALID, "5:29: ", "true or false" },
+	{ NET "{ host: a.org, inspect: false, methods: [GET] }\n", ERR_INVALID, "5:29: ", "contradicts" },
+	/* secrets */
+	{ NET "{ host: a.org, secret: github }\n", ERR_INVALID, "5:28: ", "must be a map" },
+	{ NET "{ host: a.org, secret: { header: X-Key } }\n", ERR_INVALID, "5:28: ", "needs `name`" },
+	{ NET "{ host: a.org, secret: { name: g } }\n", ERR_INVALID, "5:28: ", "needs its place" },
+	{ NET "{ host: a.org, secret: { name: 1g, header: X-Key } }\n", ERR_INVALID, "5:36: ", "not the name of a secret" },
+	{ NET "{ host: a.org, secret: { name: ../x, header: X-Key } }\n", ERR_INVALID, "5:36: ", "not the name of a secret" },
+	{ NET "{ host: a.org, secret: { name: g, header: X-Key, query: key } }\n", ERR_INVALID, "5:54: ", "one place" },
+	{ NET "{ host: a.org, secret: { name: g, body: true, query: key } }\n", ERR_INVALID, "5:51: ", "one place" },
+	{ NET "{ host: a.org, secret: { name: g, body: false } }\n", ERR_INVALID, "5:45: ", "can only be true" },
+	{ NET "{ host: a.org, secret: { name: g, header: User-Agent } }\n", ERR_INVALID, "5:47: ", "servers repeat" },
+	{ NET "{ host: a.org, secret: { name: g, header: Content-Length } }\n", ERR_INVALID, "5:47: ", "written by Bulkhead itself" },
+	{ NET "{ host: a.org, secret: { name: g, header: X-Key, value: plain } }\n", ERR_INVALID, "5:61: ", "{} stands once" },
+	{ NET "{ host: a.org, secret: { name: g, header: X-Key, value: \"{} {}\" } }\n", ERR_INVALID, "5:61: ", "{} stands once" },
+	{ NET "{ host: a.org, secret: { name: g, header: X-Key, value: \"\xc3\xa9 {}\" } }\n", ERR_INVALID, "5:61: ", "{} stands once" },
+	{ NET "{ host: a.org, secret: { name: g, query: key, value: \"{}\" } }\n", ERR_INVALID, "5:28: ", "`value` belongs to a `header`" },
+	{ NET "{ host: a.org, secret: { name: g, header: X-Key, env: 1X } }\n", ERR_INVALID, "5:59: ", "not the name of an environment variable" },
+	{ NET "{ host: a.org, secret: { name: g, header: X-Key, env: LD_PRELOAD } }\n", ERR_INVALID, "5:59: ", "steers the programs" },
+	{ NET "{ host: a.org, secret: { name: g, header: X-Key, envv: X } }\n", ERR_INVALID, "5:54: ", "did you mean `env`?" },
+	{ NET "{ host: \"*.a.org\", secret: { name: g, header: X-Key } }\n", ERR_INVALID, "5:32: ", "every host of \"*.a.org\"" },
+	{ NET "{ host: a.org, ports: [443, 80], secret: { name: g, header: X-Key } }\n", ERR_INVALID, "5:46: ", "port 80 has none" },
+	{ NET "{ host: 8.8.8.8, secret: { name: g, header: X-Key } }\n", ERR_INVALID, "5:30: ", "nobody certifies" },
+	{ NET "{ host: a.org, secret: { name: a-b, header: X } }\n  - { host: b.org, secret: { name: a.b, header: X } }\n", ERR_INVALID, "6:28: ", "in the variable A_B" },
+	{ NET "{ host: a.org, secret: { name: a, header: X, env: T } }\n  - { host: b.org, secret: { name: t, header: X } }\n", ERR_INVALID, "6:28: ", "in the variable T" },
+	/* authorities, registries, git, budgets */
+	{ NET "{ host: a.org, ca: }\n", ERR_INVALID, "5:24: ", "has no value" },
+	{ NET "{ host: a.org, registry: npm }\n", ERR_INVALID, "5:30: ", "must be a map" },
+	{ NET "{ host: a.org, registry: {} }\n", ERR_INVALID, "5:30: ", "needs `protocol`" },
+	{ NET "{ host: a.org, registry: { packages: [x], protocol: gem } }\n", ERR_INVALID, "5:57: ", "npm, pypi or apt" },
+	{ NET "{ host: a.org, registry: { protocol: npm, base: npm } }\n", ERR_INVALID, "5:53: ", "without a slash at the end" },
+	{ NET "{ host: a.org, registry: { protocol: npm, base: /npm/ } }\n", ERR_INVALID, "5:53: ", "without a slash at the end" },
+	{ NET "{ host: a.org, registry: { protocol: npm, base: \"/*\" } }\n", ERR_INVALID, "5:53: ", "plain path" },
+	{ NET "{ host: a.org, registry: { protocol: npm, packages: [a b] } }\n", ERR_INVALID, "5:58: ", "not the name of a package" },
+	{ NET "{ host: a.org, registry: { protocol: npm }, git: { repositories: [a/b] } }\n", ERR_INVALID, "5:5: ", "write two rules" },
+	{ NET "{ host: a.org, git: { push: true } }\n", ERR_INVALID, "5:5: ", "needs `repositories`" },
+	{ NET "{ host: a.org, git: { repositories: [a/b.git] } }\n", ERR_INVALID, "5:42: ", "without .git" },
+	{ NET "{ host: a.org, git: { repositories: [/a/b] } }\n", ERR_INVALID, "5:42: ", "not a repository" },
+	{ NET "{ host: a.org, git: { repositories: [https://a.org/b] } }\n", ERR_INVALID, "5:42: ", "not a repository" },
+	{ NET "{ host: a.org, limits: { requests: 0 } }\n", ERR_INVALID, "5:40: ", "at least 1" },
+	{ NET "{ host: a.org, limits: { bytes_up: lots } }\n", ERR_INVALID, "5:40: ", "a size such as" },
+	{ NET "{ host: a.org, limits: { connections: 65537 } }\n", ERR_INVALID, "5:43: ", "a whole number" },
+	{ NET "{ host: a.org, limits: { rate: 10 } }\n", ERR_INVALID, "5:36: ", "10/s, 600/m or 1000/h" },
+	{ NET "{ host: a.org, limits: { rate: 0/s } }\n", ERR_INVALID, "5:36: ", "10/s" },
+	{ NET "{ host: a.org, limits: { rate: 10/sec } }\n", ERR_INVALID, "5:36: ", "10/s" },
+	{ NET "{ host: a.org, limits: { bytes: 10 } }\n", ERR_INVALID, "5:30: ", "unknown key `bytes` in limits" },
 	/* known, but not enforced */
 	{ NET "{ host: a.org, approve: { wait: 2m } }\n", ERR_UNSUPPORTED, "5:20: ", "`approve` is not enforced" },
 	{ H "tools: { shell: allow }\n", ERR_UNSUPPORTED, "4:1: ", "`tools` is not enforced" },
@@ -235,6 +304,66 @@ static void review_date(void **state)
 	assert_non_null(strstr(warning, "2026-11-29"));
 	assert_non_null(strstr(warning, "o@example.com"));
 	mem_free(warning);
+	policy_free(p);
+}
+
+static void rules_about_requests(void **state)
+{
+	struct policy *p = policy_of(NET "{ host: a.org, methods: [GET, PROPFIND, M-SEARCH], paths: [\"/a/**\"], query: { Page: \"*\", \"$top\": \"5\" }, headers: { X-Team: r* },\n"
+		"      secret: { name: Git.Hub-1, header: Authorization, value: \"token {}\", env: GH_TOKEN }, limits: { requests: 5, bytes_up: 1KiB, bytes_down: unlimited, rate: 3/h } }\n"
+		"  - { host: a.org, secret: { name: Git.Hub-1, query: key } }\n  - { host: a.org, secret: { name: b, body: true } }\n"
+		"  - { host: 8.8.8.8, ca: x.pem, secret: { name: c, header: cookie } }\n  - { host: b.org, limits: { requests: unlimited } }\n  - { host: b.org, inspect: false }\n"
+		"  - { host: b.org, inspect: true }\n  - { host: r.org, registry: { packages: [Foo_Bar], protocol: pypi, base: /x/y, lock: l.txt } }\n"
+		"  - { host: g.org, git: { repositories: [a/b, \"c/*\"], push: true } }\ndetect: { canary: record }\n");
+	const struct request_rule *q = p->rules[0].request;
+	assert_int_equal(q->n_methods, 3);
+	assert_string_equal(q->methods[2], "M-SEARCH");
+	assert_string_equal(q->paths[0], "/a/**");
+	assert_string_equal(q->query[0].name, "Page");
+	assert_string_equal(q->headers[0].name, "x-team");
+	assert_string_equal(q->secret->name, "Git.Hub-1");
+	assert_string_equal(q->secret->field, "authorization");
+	assert_string_equal(q->secret->value, "token {}");
+	assert_string_equal(q->secret->variable, "GH_TOKEN");
+	const struct rule_limits *l = p->rules[0].limits;
+	assert_int_equal(l->requests, 5);
+	assert_int_equal(l->bytes_up, 1024);
+	assert_int_equal(l->bytes_down, POLICY_UNLIMITED);
+	assert_int_equal(l->connections, POLICY_UNLIMITED);
+	assert_int_equal(l->rate_count, 3);
+	assert_int_equal(l->rate_ns, 3600 * NS_PER_S);
+	assert_int_equal(p->rules[1].request->secret->place, SECRET_IN_QUERY);
+	assert_int_equal(p->rules[2].request->secret->place, SECRET_IN_BODY);
+	assert_null(p->rules[2].request->secret->field);
+	assert_string_equal(p->rules[3].request->ca_file, "x.pem");
+	assert_null(p->rules[3].request->ca);
+	assert_true(!p->rules[4].request && !p->rules[4].limits && !p->rules[5].request && p->rules[6].request);
+	q = p->rules[7].request;
+	assert_int_equal(q->registry, REGISTRY_PYPI);
+	assert_string_equal(q->registry_base, "/x/y");
+	assert_string_equal(q->packages[0], "foo-bar");
+	assert_string_equal(q->lock_file, "l.txt");
+	assert_true(p->rules[8].request->git->push);
+	assert_int_equal(p->rules[8].request->git->n_repositories, 2);
+	assert_int_equal(p->canary, CANARY_RECORD);
+	policy_free(p);
+	p = policy_of(H);
+	assert_int_equal(p->canary, CANARY_DENY);
+	policy_free(p);
+}
+
+static void very_many_secrets(void **state)
+{
+	struct policy *p = policy_builtin();
+	struct err err = ERR_INIT;
+	char spec[64];
+	for (unsigned i = 0; i < RULE_SECRETS_MAX; i++) {
+		snprintf(spec, sizeof(spec), "s%u@a.org", i);
+		assert_int_equal(policy_add_secret(p, spec, &err), 0);
+	}
+	assert_int_equal(policy_add_secret(p, "s0@b.org", &err), 0); /* no other one */
+	assert_int_equal(policy_add_secret(p, "more@a.org", &err), -1);
+	assert_int_equal(err.code, ERR_LIMIT);
 	policy_free(p);
 }
 
@@ -342,6 +471,8 @@ int main(void)
 		cmocka_unit_test(everything_together),
 		cmocka_unit_test(what_is_left_out_is_the_builtin),
 		cmocka_unit_test(each_mistake_has_its_place_and_sentence),
+		cmocka_unit_test(rules_about_requests),
+		cmocka_unit_test(very_many_secrets),
 		cmocka_unit_test(review_date),
 		cmocka_unit_test(long_timeout_with_a_reason),
 		cmocka_unit_test(mounts_stand_parents_first),

@@ -34,8 +34,15 @@ static void words_go_both_ways(void **state)
 		assert_int_equal(mount_mode_parse(mount_mode_name((enum mount_mode)i), &mode), 0);
 		assert_int_equal(mode, i);
 	}
+	for (unsigned i = 0; i < CANARY_ACTION_MAX; i++) {
+		enum canary_action action = CANARY_ACTION_MAX;
+		assert_int_equal(canary_action_parse(canary_action_name((enum canary_action)i), &action), 0);
+		assert_int_equal(action, i);
+	}
 	enum isolation_level level;
 	enum mount_mode mode;
+	enum canary_action action;
+	assert_int_equal(canary_action_parse("pause", &action), -1);
 	assert_int_equal(isolation_level_parse("Container", &level), -1);
 	assert_int_equal(isolation_level_parse(NULL, &level), -1);
 	assert_int_equal(mount_mode_parse("readonly", &mode), -1);

@@ -69,10 +69,12 @@ static void on_answer(void *ctx, uint64_t seq, const struct err *err)
 	struct recorder *r = t->recorder;
 	recorder_fn fn = t->fn;
 	void *fn_ctx = t->ctx;
+	if (err) {
+		lose(r, err); /* whoever waits for the ticket still knows it: it goes with the recorder */
+		return;
+	}
 	ticket_free(t);
-	if (err)
-		lose(r, err);
-	else if (fn)
+	if (fn)
 		fn(fn_ctx);
 	if (r->pending == 0 && !r->lost)
 		r->ops.on_idle(r->ctx);

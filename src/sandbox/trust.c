@@ -26,14 +26,11 @@
 #define BUNDLE CERTS "/ca-certificates.crt"
 
 const struct trust_variable trust_variables[] = {
-	/* Roots compiled in; this one comes in addition. */
+	/* Node.js and Deno have roots compiled in; this one comes in addition. */
 	{ "NODE_EXTRA_CA_CERTS", "/" CERTS "/" TRUST_NAME ".pem" },
-	{ "DENO_CERT", "/" CERTS "/" TRUST_NAME ".pem" },
-	/* Bundles of their own, in place of which this one is taken. */
+	/* Python packages bring a bundle, in place of which this one is taken: httpx; requests, and with it pip and the AWS libraries; gRPC. */
 	{ "SSL_CERT_FILE", "/" BUNDLE },
 	{ "REQUESTS_CA_BUNDLE", "/" BUNDLE },
-	{ "PIP_CERT", "/" BUNDLE },
-	{ "AWS_CA_BUNDLE", "/" BUNDLE },
 	{ "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/" BUNDLE },
 	{ NULL, NULL },
 };
@@ -163,14 +160,26 @@ static int read_host(const struct store *s, const char *path, char **ret, size_t
 
 /* ---- what common clients look for ---- */
 
-static int add_bundle(struct store *s, const char *name, struct err *err)
+/* The host's bundle, whatever it is called there; BUNDLE when it has none. */
+static const char *host_bundle(const struct store *s)
+{
+	static const char *const names[] = { BUNDLE, "etc/pki/tls/certs/ca-bundle.crt", "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "etc/ssl/ca-bundle.pem",
+		"etc/ssl/cert.pem" };
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (exists(s, names[i]))
+			return names[i];
+	return BUNDLE;
+}
+
+/* What the host has as `source`, at `name`. */
+static int add_bundle(struct store *s, const char *source, const char *name, struct err *err)
 {
 	cleanup_free char *host = NULL, *place = place_of(s, name);
 	size_t len;
 	struct buf b;
 	if (!place || is_placed(s, place))
 		return 0;
-	if (read_host(s, name, &host, &len, err) < 0)
+	if (read_host(s, source, &host, &len, err) < 0)
 		return -1;
 	buf_init(&b, SPEC_FILE_SIZE_MAX);
 	int r = buf_append(&b, host, len);
@@ -186,10 +195,10 @@ static int add_bundles(struct store *s, struct err *err)
 {
 	static const char *const names[] = { "etc/pki/tls/certs/ca-bundle.crt", "etc/pki/tls/certs/ca-bundle.trust.crt",
 		"etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", CERTS "/ca-bundle.crt" };
-	if (add_bundle(s, BUNDLE, err) < 0) /* also where the host has none: the variables name it */
+	if (add_bundle(s, host_bundle(s), BUNDLE, err) < 0) /* also where the host has none of this name: the variables name it */
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (exists(s, names[i]) && add_bundle(s, names[i], err) < 0)
+		if (exists(s, names[i]) && add_bundle(s, names[i], names[i], err) < 0)
 			return -1;
 	return 0;
 }
@@ -230,7 +239,7 @@ static int add_keystore(struct store *s, const char *name, struct err *err)
 	struct buf b;
 	if (!place || is_placed(s, place))
 		return 0;
-	if (read_host(s, name, &host, &len, err) < 0 || read_host(s, BUNDLE, &bundle, &bundle_len, err) < 0)
+	if (read_host(s, name, &host, &len, err) < 0 || read_host(s, host_bundle(s), &bundle, &bundle_len, err) < 0)
 		return -1;
 	buf_init(&b, SPEC_FILE_SIZE_MAX);
 	int r = trust_java(&b, &s->ca, host ? host : "", len, bundle ? bundle : "") < 0 ? err_set(err, ERR_MEMORY, "out of memory for Java's certificates")

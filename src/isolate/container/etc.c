@@ -37,6 +37,7 @@ static const char *const shown[] = {
 	"protocols",
 	"mime.types",
 	"fonts",
+	"chromium.d",
 	"perl",
 	"python3.9",
 	"python3.10",

@@ -181,9 +181,8 @@ static void close_parts(struct sandbox *s)
 	mux_free(s->mux);
 	s->mux = NULL;
 	s->gate = gate_link_free(s->gate);
-	/* From here on its end is expected, and with it that of the secrets. */
+	/* Its front half ends now, and it may end with that. */
 	s->upstream_part.io = loop_io_remove(s->upstream_part.io);
-	s->upstream = upstream_link_free(s->upstream);
 }
 
 static void finish(struct sandbox *s)
@@ -196,6 +195,8 @@ static void finish(struct sandbox *s)
 	fd_close(&s->auditor.pidfd);
 	/* Told to end long ago, it is collected now. */
 	part_forget(&s->gate_part, NS_PER_S);
+	/* The front half is gone, so the upstream half loses nobody; with it end the secrets. */
+	s->upstream = upstream_link_free(s->upstream);
 	part_forget(&s->upstream_part, NS_PER_S);
 	s->ops.on_ended(s->ctx, &s->result); /* may free `s` */
 	/* Closing the socket is the auditor's sign to sync and end; nobody waits for the disk here. So late because what the owner

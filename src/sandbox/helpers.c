@@ -101,11 +101,13 @@ static void describe(const struct helper_call *c, int status, char *out, size_t 
 		snprintf(out, room, "exit %d after %s", WEXITSTATUS(status), took);
 }
 
-/* The last failure is what the caller is told at the end of the run, with the first line of the complaint. */
+/* The last failure is what the caller is told at the end of the run, with the first line of the complaint. That a revoked secret has no helper is none. */
 static void keep_complaint(struct helper_call *c, const char *detail)
 {
 	struct sandbox *s = c->helpers->sandbox;
 	char text[400] = "";
+	if (grants_find(s->grants, c->name)->revoked)
+		return;
 	const char *end = c->complaint.len ? memchr(c->complaint.data, '\n', c->complaint.len) : NULL;
 	size_t len = end ? (size_t)(end - (const char *)c->complaint.data) : c->complaint.len;
 	if (len > 0)

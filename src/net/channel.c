@@ -45,8 +45,6 @@ struct channel {
 static uint8_t input[PIECE], plain[PIECE];
 static struct buf outgoing = { .max = PIECE }, cipher = { .max = CIPHER_MAX };
 
-static void move(struct channel *ch);
-
 /* ---- the end ---- */
 
 static void destroy(struct channel *ch)
@@ -300,7 +298,7 @@ static bool read_tls(struct channel *ch)
 	bool any = false;
 	if (!ch->http || ch->finishing)
 		return false;
-	while (!ch->closed && !http_queue_len(&ch->in) && !http_conn_fault(ch->http)) {
+	while (!ch->closed && http_queue_len(&ch->in) < PIECE && !http_conn_fault(ch->http)) {
 		size_t n = tls_read(ch->tls, plain, sizeof(plain));
 		ch->tls_more = n > 0;
 		if (n == 0)
@@ -317,7 +315,9 @@ static void tell_end(struct channel *ch)
 	bool ended = ch->tls ? tls_state(ch->tls) == TLS_ENDED : ch->eof;
 	/* An end without close_notify cuts what is open; a connection that lies idle loses nothing by it. */
 	bool idle_cut = ch->tls && ch->eof && tls_state(ch->tls) == TLS_FAILED && http_conn_streams(ch->http) == 0;
-	if (ch->end_told || ch->tls_more || http_queue_len(&ch->in) || (!ended && !idle_cut))
+	/* Bytes that HTTP would take but for the message before them don't hold the end back: who ended waits for no answer. */
+	bool held = http_queue_len(&ch->in) && !http_conn_wants_input(ch->http);
+	if (ch->end_told || ch->tls_more || held || (!ended && !idle_cut))
 		return;
 	ch->end_told = true;
 	http_conn_feed_end(ch->http);
@@ -451,7 +451,9 @@ static bool wants_read(const struct channel *ch)
 		return true;
 	if (!ch->http)
 		return ch->tls && tls_state(ch->tls) == TLS_HANDSHAKE;
-	return http_conn_wants_input(ch->http) && !http_queue_len(&ch->in) && !ch->tls_more && http_queue_len(&ch->out) < OUTPUT_CEILING / 2;
+	/* Beyond what HTTP takes now (a request behind an unanswered one) some is read ahead, or the peer's end would go unseen. */
+	return http_conn_wants_input(ch->http) && http_queue_len(&ch->in) < PIECE && !ch->tls_more &&
+		http_queue_len(&ch->out) < OUTPUT_CEILING / 2;
 }
 
 static void move(struct channel *ch)

@@ -404,8 +404,12 @@ static void feed_end(struct http_conn *c)
 	h->in_ended = true;
 	while (h->streams && !c->gone) {
 		struct http2_stream *s = h->streams;
-		stream_end(h, s, http2_is_server(h) && s->remote_ended ? HTTP_CANCELLED : HTTP_TRUNCATED);
+		bool whole = http2_is_server(h) && s->remote_ended;
+		if (!whole)
+			c->fault = HTTP_TRUNCATED;
+		stream_end(h, s, whole ? HTTP_CANCELLED : HTTP_TRUNCATED);
 	}
+	h->last_said = true; /* nobody listens */
 }
 
 static bool has_output(const struct http_conn *c)

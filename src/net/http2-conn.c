@@ -554,8 +554,8 @@ struct http_conn *http2_conn_new(const struct http_conn_config *config)
 		callbacks = make_callbacks();
 	struct http2_conn *h = mem_alloc(sizeof(*h));
 	nghttp2_option *options = make_options(config);
-	require(config->role == HTTP_SERVER ? nghttp2_session_server_new2(&h->session, callbacks, h, options) :
-		nghttp2_session_client_new2(&h->session, callbacks, h, options));
+	require(config->role == HTTP_SERVER ? nghttp2_session_server_new3(&h->session, callbacks, h, options, http2_memory()) :
+		nghttp2_session_client_new3(&h->session, callbacks, h, options, http2_memory()));
 	nghttp2_option_del(options);
 	h->base.codec = &codec;
 	buf_init(&h->spill.buf, SPILL_MAX);

@@ -86,3 +86,6 @@ void http2_reset(struct http_stream *s, enum http_fault fault);
 void http2_pull(struct http_conn *c, struct buf *out, size_t max);
 int http2_on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *framehd, size_t length,
 	nghttp2_data_source *source, void *user_data);
+
+/* http2-memory.c: malloc, but what is freed is wiped first */
+nghttp2_mem *http2_memory(void);

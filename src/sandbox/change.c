@@ -167,6 +167,8 @@ static void policy_maybe_done(struct live_changes *c)
 	p->next = NULL;
 	p->recording = true;
 	watch(c);
+	if (s->ops.on_policy)
+		s->ops.on_policy(s->ctx, s->policy);
 	events_policy(s, p->cut, p->asker, on_policy_recorded);
 }
 

@@ -83,6 +83,8 @@ struct sandbox_ops {
 	void (*on_denied)(void *ctx, const struct sandbox_denial *d); /* may be NULL */
 	void (*on_limit)(void *ctx, enum reason limit);               /* may be NULL */
 	void (*on_canary)(void *ctx, const struct sandbox_canary *c); /* may be NULL */
+	/* A newer policy holds; it is the sandbox's. May be NULL. */
+	void (*on_policy)(void *ctx, const struct policy *p);
 	/* The status that the owner will report for the whole run, for the last record. */
 	int (*exit_status)(void *ctx, const struct sandbox_result *result);
 	/* Called once, also when the start failed. The sandbox may be freed from inside. */

@@ -49,14 +49,23 @@ static int write_state(struct run *r, struct err *err)
 	return sandbox_state_write(r->dir, &r->shown, err);
 }
 
-static void fill_state(struct run *r)
+static void show_policy(struct run *r, const struct policy *p)
 {
 	char hash[POLICY_HASH_SIZE * 2 + 1];
-	text_hex(r->policy->hash, POLICY_HASH_SIZE, hash);
+	text_hex(p->hash, POLICY_HASH_SIZE, hash);
+	mem_free(r->shown.policy_name);
+	mem_free(r->shown.policy_hash);
+	r->shown.policy_name = mem_strdup(p->name ? p->name : "");
+	r->shown.policy_hash = mem_strdup(hash);
+}
+
+static void fill_state(struct run *r)
+{
 	r->shown = (struct sandbox_state){
 		.phase = PHASE_STARTING, .created_ns = time_realtime_ns(), .supervisor_pid = getpid(), .level = ISOLATION_CONTAINER,
-		.policy_name = mem_strdup(r->policy->name ? r->policy->name : ""), .policy_hash = mem_strdup(hash), .exit_status = -1,
+		.exit_status = -1,
 	};
+	show_policy(r, r->policy);
 	size_t n = 0;
 	while (r->argv[n])
 		n++;
@@ -107,6 +116,15 @@ static void on_ready(void *ctx)
 	struct err err;
 	r->ready = true;
 	r->shown.phase = PHASE_RUNNING;
+	if (write_state(r, &err) < 0)
+		sandbox_abort(r->sandbox, &err);
+}
+
+static void on_policy(void *ctx, const struct policy *p)
+{
+	struct run *r = ctx;
+	struct err err;
+	show_policy(r, p);
 	if (write_state(r, &err) < 0)
 		sandbox_abort(r->sandbox, &err);
 }
@@ -265,7 +283,8 @@ static void write_files(struct run *r)
 
 static int execute(struct run *r, struct err *err)
 {
-	static const struct sandbox_ops ops = { .on_ready = on_ready, .on_denied = on_denied, .on_canary = on_canary, .exit_status = exit_status, .on_ended = on_ended };
+	static const struct sandbox_ops ops = { .on_ready = on_ready, .on_denied = on_denied, .on_canary = on_canary, .on_policy = on_policy,
+		.exit_status = exit_status, .on_ended = on_ended };
 	struct sandbox_config config = { 0 };
 	r->loop = loop_new();
 	if (watch_signals(r, err) < 0 || prepare(r, &config, err) < 0) {

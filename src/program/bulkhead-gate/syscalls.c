@@ -48,6 +48,8 @@ static struct sock_filter list[] = {
 	LIST_ALLOW(__NR_munmap),
 	LIST_ALLOW(__NR_mremap),
 	LIST_ALLOW(__NR_madvise),
+	LIST_ALLOW(__NR_mlock), /* what is looked for (secrets/scan.h) is kept out of swap */
+	LIST_ALLOW(__NR_munlock),
 	LIST_ALLOW(__NR_futex),
 	LIST_ALLOW(__NR_getrandom),
 	LIST_ALLOW(__NR_rt_sigprocmask),
@@ -62,7 +64,8 @@ static struct sock_filter list[] = {
 #endif
 	LIST_REFUSE(__NR_openat),
 	/* new memory, but no code */
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 0, 4),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 1, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mprotect, 0, 4),
 	LIST_LOAD_ARG(2),
 	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
 	LIST_RETURN(SECCOMP_RET_KILL_PROCESS),

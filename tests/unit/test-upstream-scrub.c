@@ -307,6 +307,76 @@ static void a_websocket_is_scrubbed_towards_the_box(void **state)
 	}
 }
 
+static void a_websocket_with_extensions_is_refused(void **state)
+{
+	struct user *s;
+	struct urig *r = start("http/1.1", &s);
+	struct http_head head;
+	s->script = (struct script){ .status = 200, .fields = { "sec-websocket-extensions: permessage-deflate" } };
+	http_head_init(&head);
+	http_head_set(&head, &head.method, "CONNECT", 7);
+	http_head_set(&head, &head.protocol, "websocket", 9);
+	http_head_set(&head, &head.scheme, "https", 5);
+	http_head_set(&head, &head.authority, at(s), strlen(at(s)));
+	http_head_set(&head, &head.path, "/ws", 3);
+	http_head_add(&head, LINK_FIELD_FLOW, "1", 1);
+	http_head_add(&head, "sec-websocket-version", "13", 2);
+	struct call *c = urig_send_head(r, &head, false);
+	URIG_WAIT(r, c->answered || c->closed);
+	assert_int_equal(c->head.status, 502);
+	assert_string_equal(call_field(c, LINK_FIELD_REASON), "response_unreadable");
+	urig_free(r);
+}
+
+/* ---- what comes bit by bit ---- */
+
+/* An event is there when it was sent, not when the next one is: a stream may be silent for long. */
+static void events_are_not_held_back(void **state)
+{
+	static const char *const events[] = { "data: {\"x\": 1}\n\n", ": ping\n\n", "data: done\r\n\r\n", "{\"k\":[1,2,3]}\n", "data: [DONE]\n\n", "</html>" };
+	for (size_t p = 0; p < 2; p++) {
+		for (size_t coded = 0; coded < 2; coded++) {
+			struct user *s;
+			struct urig *r = start(protocols[p], &s);
+			struct http_head head;
+			struct err err;
+			z_stream z = { 0 };
+			uint8_t out[512];
+			size_t total = 0;
+			s->script = (struct script){ .status = 0 };
+			struct call *c = urig_request(r, 1, "GET", "https", at(s), "/", NULL, NULL, 0);
+			URIG_WAIT(r, s->n_served == 1);
+			struct served *one = s->served;
+			assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+			http_head_init(&head);
+			head.status = 200;
+			if (coded)
+				http_head_add(&head, "content-encoding", "gzip", 4);
+			assert_int_equal(http_stream_send_head(one->stream, &head, false, &err), 0);
+			for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+				const void *bytes = events[i];
+				size_t len = strlen(events[i]);
+				total += len;
+				if (coded) {
+					z.next_in = (uint8_t *)(uintptr_t)bytes;
+					z.avail_in = (unsigned)len;
+					z.next_out = out;
+					z.avail_out = sizeof(out);
+					assert_int_equal(deflate(&z, Z_SYNC_FLUSH), Z_OK);
+					bytes = out;
+					len = sizeof(out) - z.avail_out;
+				}
+				assert_int_equal(http_stream_send_data(one->stream, bytes, len), len);
+				channel_kick(one->connection->channel);
+				URIG_WAIT(r, c->body.len == total);
+			}
+			deflateEnd(&z);
+			http_head_free(&head);
+			urig_free(r);
+		}
+	}
+}
+
 /* ---- rotation ---- */
 
 static void old_and_new_values_are_scrubbed(void **state)
@@ -370,6 +440,8 @@ int main(void)
 		cmocka_unit_test(answers_without_a_body_stay_so),
 		cmocka_unit_test(parts_of_answers_are_asked_for_only_without_a_secret),
 		cmocka_unit_test(a_websocket_is_scrubbed_towards_the_box),
+		cmocka_unit_test(a_websocket_with_extensions_is_refused),
+		cmocka_unit_test(events_are_not_held_back),
 		cmocka_unit_test(old_and_new_values_are_scrubbed),
 		cmocka_unit_test(a_value_that_comes_meanwhile_is_scrubbed_too),
 	};

@@ -85,7 +85,7 @@ struct upflow {
 	char host[UPFLOW_AUTHORITY_MAX + 1];   /* as the server is told: without the scheme's own port */
 	struct gate_target target;
 	int rule;
-	bool tls, h2, answered;                /* h2: the guest and the server speak it */
+	bool tls, h2, answered, pump_waits;    /* h2: the guest and the server speak it */
 	struct trust *trust;
 	struct ip addresses[DIAL_ADDRESSES_MAX]; /* judged; none but these are dialled */
 	size_t n_addresses;

@@ -276,7 +276,9 @@ void upflow_unwait(struct upflow *f, struct exchange *x)
 
 void upflow_pump_later(struct upflow *f)
 {
-	loop_defer_cancel(f->u->loop, pump, f);
+	if (f->pump_waits)
+		return;
+	f->pump_waits = true;
 	loop_defer(f->u->loop, pump, f);
 }
 
@@ -330,6 +332,7 @@ static void connect_more(struct upflow *f)
 static void pump(void *ctx)
 {
 	struct upflow *f = ctx;
+	f->pump_waits = false;
 	for (struct exchange *x = f->waiting, *next; x; x = next) {
 		struct origin *o = ready_for(f, x);
 		next = *exchange_waiting_link(x);

@@ -117,7 +117,8 @@ static int store(struct http_head *h, const char *p, size_t len, size_t replaced
 		to = (char *)h->storage.data + h->storage.len;
 	if (!to)
 		return -1;
-	memcpy(to, p, len);
+	if (len)
+		memcpy(to, p, len);
 	buf_commit(&h->storage, len);
 	buf_wipe_free(&old); /* the source may have been in it */
 	h->live = h->live - replaced + len;

@@ -144,6 +144,9 @@ int http_request_check(const struct http_head *h, bool end, struct err *err)
 		return err_set(err, ERR_INVALID, "the authority of the request is not HOST[:PORT]");
 	if (!http_is_target(h->path.p, h->path.len) || (star && !http_text_equal(h->method, "OPTIONS")))
 		return err_set(err, ERR_INVALID, "the path of the request is not one");
+	const struct http_field *version = upgrade ? http_head_get(h, "sec-websocket-version") : NULL;
+	if (upgrade && (!version || version->value.len == 0 || http_head_count(h, "sec-websocket-version") != 1))
+		return err_set(err, ERR_INVALID, "a request for a WebSocket says its version once");
 	if (upgrade && (end || h->has_length))
 		return err_set(err, ERR_INVALID, "a request for a WebSocket has no body, and doesn't end with its head");
 	return check_length(h, end, err) < 0 ? -1 : check_fields(h, err);

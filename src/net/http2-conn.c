@@ -23,7 +23,7 @@ struct http2_stream *http2_stream_new(struct http2_conn *h, int32_t id)
 	if (s->next)
 		s->next->prev = s;
 	h->streams = s;
-	h->base.streams++;
+	h->base.streams += !http2_is_server(h); /* a request counts when its head is whole */
 	h->asking++;
 	http_head_init(&s->in);
 	buf_init(&s->out.buf, HTTP_SEND_MAX);
@@ -63,10 +63,11 @@ static void stream_end(struct http2_conn *h, struct http2_stream *s, enum http_f
 		h->streams = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
-	h->base.streams--;
+	bool known = s->announced || !http2_is_server(h);
+	h->base.streams -= known;
 	nghttp2_session_set_stream_user_data(h->session, s->id, NULL);
 	/* A stream that nobody heard of ends unheard. */
-	if (!h->base.gone && (s->announced || !http2_is_server(h)))
+	if (!h->base.gone && known)
 		h->base.ops.on_close(h->base.ctx, &s->base, s->is_cut ? s->cut : fault);
 	stream_free(s);
 }
@@ -200,6 +201,7 @@ static void take_request(struct http2_conn *h, struct http2_stream *s, bool end)
 		return;
 	}
 	s->announced = true;
+	h->base.streams++;
 	s->to_head = http_text_equal(s->in.method, "HEAD");
 	s->upgrade = s->in.protocol.len > 0;
 	h->base.ops.on_head(h->base.ctx, &s->base, &s->in, end);

@@ -462,7 +462,7 @@ struct http_conn *http1_conn_new(const struct http_conn_config *config)
 	struct http1_conn *h = mem_alloc(sizeof(*h));
 	h->base.codec = &codec;
 	buf_init(&h->in, HTTP1_HEAD_MAX);
-	buf_init(&h->trailers, HTTP1_TRAILER_MAX);
+	buf_init(&h->trailers, 2 * HTTP1_TRAILER_MAX); /* line ends come on top of what is counted */
 	buf_init(&h->out.buf, HTTP_OUTPUT_MAX);
 	return &h->base;
 }

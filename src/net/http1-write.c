@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 
@@ -23,8 +24,15 @@ static void put_text(struct pen *pen, struct http_text t) { put(pen, t.p, t.len)
 /* As people write it: "Content-Type". There are programs that look for it so. */
 static void put_name(struct pen *pen, struct http_text t)
 {
+	static const char *const own[] = { "TE", "ETag", "WWW-Authenticate", "Sec-WebSocket-" }; /* the last: and what follows */
 	bool start = true;
-	for (size_t i = 0; i < t.len; i++) {
+	size_t i = 0;
+	for (size_t k = 0; k < ARRAY_LEN(own) && i == 0; k++) {
+		size_t n = strlen(own[k]);
+		if ((t.len == n || (t.len > n && own[k][n - 1] == '-')) && strncasecmp(t.p, own[k], n) == 0)
+			put(pen, own[k], i = n);
+	}
+	for (; i < t.len; i++) {
 		char c = t.p[i];
 		*pen->at++ = start && c >= 'a' && c <= 'z' ? (char)(c - 0x20) : c;
 		start = c == '-';

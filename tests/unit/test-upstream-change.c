@@ -250,6 +250,24 @@ static void revoking_cuts_what_used_it_and_nothing_else(void **state)
 	urig_free(r);
 }
 
+static void a_revoked_helper_is_not_asked_again(void **state)
+{
+	struct user *s;
+	struct urig *r = start(&s);
+	urig_helper_secret(r, "key");
+	open_flow(r, 1, "api.example", s);
+	struct call *waiting = ask(r, 1, s);
+	URIG_WAIT(r, r->n_help == 1);
+	urig_revoke(r, "key");
+	assert_refused(waiting, "secret_unavailable");
+	urig_helped(r, r->help.call, "{\"value\": \"minted-token-1\", \"expires_in\": 3600}");
+	urig_settle(r);
+	assert_refused(ask(r, 1, s), "secret_unavailable");
+	assert_int_equal(r->n_help, 1);
+	assert_int_equal(s->n_served, 0);
+	urig_free(r);
+}
+
 /* Between the auditor's word and the sending lies a moment; what was revoked in it isn't sent. */
 static void what_is_revoked_while_it_waits_is_not_sent(void **state)
 {
@@ -368,6 +386,7 @@ int main(void)
 		cmocka_unit_test(those_who_stop_waiting_are_forgotten),
 		cmocka_unit_test(the_new_value_goes_out_from_then_on),
 		cmocka_unit_test(revoking_cuts_what_used_it_and_nothing_else),
+		cmocka_unit_test(a_revoked_helper_is_not_asked_again),
 		cmocka_unit_test(what_is_revoked_while_it_waits_is_not_sent),
 		cmocka_unit_test(a_tighter_policy_cuts_flows_and_requests),
 		cmocka_unit_test(a_waiting_request_must_still_be_bound_alike),

@@ -281,6 +281,25 @@ static void a_safe_request_is_sent_once_more_and_no_other(void **state)
 	}
 }
 
+static void refuse_stream(struct served *s)
+{
+	http_stream_reset(s->stream, HTTP_REFUSED);
+	channel_kick(s->connection->channel);
+}
+
+/* A server that says it didn't look at the request is asked once more, whatever the request is; not for ever. */
+static void a_refused_stream_is_tried_once_more(void **state)
+{
+	struct user *s;
+	struct urig *r = start("h2", &s);
+	opened(r, s);
+	s->on_request = refuse_stream;
+	struct call *c = urig_request(r, 1, "DELETE", "https", at("api.example", s), "/", NULL, NULL, 0);
+	assert_refused(r, c, 502, "server_closed");
+	assert_int_equal(s->n_served, 2);
+	urig_free(r);
+}
+
 static void a_server_that_came_back_as_another_is_not_used(void **state)
 {
 	for (size_t p = 0; p < 2; p++) {
@@ -466,6 +485,7 @@ int main(void)
 		cmocka_unit_test(many_requests_at_once),
 		cmocka_unit_test(an_idle_connection_that_ended_is_replaced),
 		cmocka_unit_test(a_safe_request_is_sent_once_more_and_no_other),
+		cmocka_unit_test(a_refused_stream_is_tried_once_more),
 		cmocka_unit_test(a_server_that_came_back_as_another_is_not_used),
 		cmocka_unit_test(with_its_flow_a_connection_ends),
 		cmocka_unit_test(a_request_that_is_given_up_ends_at_the_server),

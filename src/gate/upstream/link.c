@@ -2,7 +2,7 @@
 /* The connection to the front half, and what its streams are: flows, or requests. */
 #include "gate/upstream/internal.h"
 
-#include <stdio.h>
+#include <errno.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
@@ -126,7 +126,8 @@ static void on_close(void *ctx, struct http_stream *s, enum http_fault fault)
 static void on_closed(void *ctx, const struct err *err)
 {
 	struct upstream *u = ctx;
-	if (err->code == ERR_NONE || err->code == ERR_CLOSED)
+	bool gone = err->code == ERR_NONE || err->code == ERR_CLOSED || err->sys == ECONNRESET || err->sys == EPIPE;
+	if (gone)
 		loop_quit(u->loop, u->failure.code == ERR_NONE ? 0 : 1); /* the front half is gone: so is every flow */
 	else
 		upstream_fail(u, err);

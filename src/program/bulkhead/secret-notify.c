@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "sandbox/control-client.h"
+#include "secrets/secret.h"
 
 #define AGAIN_MS 20
 #define STARTING_NS (30 * NS_PER_S) /* as long as a sandbox may take to start */
@@ -79,4 +80,61 @@ int secret_notify(struct state *s, enum control_request request, const char *nam
 	else
 		*ret = result;
 	return r;
+}
+
+static void say(const struct globals *g, enum control_request request, const char *name, const struct secret_notified *n)
+{
+	const char *what = request == CONTROL_SECRET_CHANGED ? "has the new value" : "holds it no more";
+	if (g->json || g->quiet || (n->took == 0 && request == CONTROL_SECRET_CHANGED))
+		return;
+	if (n->took == 1)
+		printf("%s: 1 running sandbox %s\n", name, what);
+	else
+		printf("%s: %u running sandboxes %s\n", name, n->took, request == CONTROL_SECRET_CHANGED ? "have the new value" : "hold it no more");
+}
+
+static void complain(const struct command *cmd, const json_t *list)
+{
+	size_t i;
+	json_t *one;
+	json_array_foreach((json_t *)list, i, one) {
+		size_t len;
+		struct err err;
+		cleanup_free char *text = audit_text_decode(json_object_get(one, "error"), &len);
+		if (!text)
+			continue;
+		err_set(&err, ERR_CONFLICT, "sandbox %s: %s", json_string_value(json_object_get(one, "id")), text);
+		command_fail(cmd, &err);
+	}
+}
+
+int secret_notify_report(const struct command *cmd, const struct globals *g, struct state *s, enum control_request request, const char *name, const char *only,
+	json_t *document)
+{
+	struct secret_notified n;
+	struct err err = ERR_INIT;
+	if (secret_notify(s, request, name, only, &n, &err) < 0)
+		return command_fail(cmd, &err);
+	say(g, request, name, &n);
+	complain(cmd, n.list);
+	if (document)
+		json_object_set(document, "sandboxes", n.list);
+	json_decref(n.list);
+	return n.failed ? EXIT_FAILED : 0;
+}
+
+int secret_revoke(const struct command *cmd, const struct globals *g, const char *name, const char *only)
+{
+	struct state *s = NULL;
+	struct err err = ERR_INIT;
+	if (!secret_name_valid(name))
+		return err_set(&err, ERR_USAGE, "\"%.80s\" is no name of a secret", name), command_fail(cmd, &err);
+	if (state_open(g->state, &s, &err) < 0)
+		return command_fail(cmd, &err);
+	json_t *document = json_pack("{s:s}", "name", name);
+	int status = secret_notify_report(cmd, g, s, CONTROL_SECRET_REVOKE, name, only, document);
+	int printed = g->json ? command_print_json(cmd, json_incref(document)) : command_finish(cmd, 0);
+	json_decref(document);
+	state_free(s);
+	return status ? status : printed;
 }

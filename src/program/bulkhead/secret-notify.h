@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "program/bulkhead/command.h"
 #include "sandbox/control-protocol.h"
 #include "store/state.h"
 
@@ -17,3 +18,13 @@ struct secret_notified {
  * answer. One that fails is in the list with its sentence, and counted. -1: the sandboxes can't be listed, or the named one isn't running.
  */
 int secret_notify(struct state *s, enum control_request request, const char *name, const char *only, struct secret_notified *ret, struct err *err);
+
+/*
+ * The same, said: how many took it on stdout (not with --json or -q), each failure on stderr. With --json, "sandboxes" is added to `document`, which the caller prints.
+ * Returns 0, or EXIT_FAILED when a sandbox may still hold what it shouldn't.
+ */
+int secret_notify_report(const struct command *cmd, const struct globals *g, struct state *s, enum control_request request, const char *name, const char *only,
+	json_t *document);
+
+/* The whole of `bulkhead secret revoke NAME [--sandbox ID]`; `only` may be NULL. Returns the exit status. */
+int secret_revoke(const struct command *cmd, const struct globals *g, const char *name, const char *only);

@@ -389,6 +389,9 @@ static void broken_files_are_refused(void **state)
 	assert_false(r->loaded.ok);
 	assert_null(strstr(r->loaded.sentence, VALUE));
 	r->key[5] ^= 1;
+	urig_secret_in(r, "key", "other", VALUE, 1);
+	assert_false(r->loaded.ok);
+	assert_non_null(strstr(r->loaded.sentence, "other"));
 	urig_secret(r, "key", VALUE, 1);
 	assert_true(r->loaded.ok);
 	urig_free(r);

@@ -370,7 +370,7 @@ static int memory_file(const void *p, size_t len)
 	return fd;
 }
 
-static void send_secret(struct urig *r, const struct secret_about *about, const char *value, bool with_key)
+static void send_secret(struct urig *r, const char *name, const struct secret_about *about, const char *value, bool with_key)
 {
 	struct buf file, b;
 	struct err err;
@@ -378,7 +378,7 @@ static void send_secret(struct urig *r, const struct secret_about *about, const 
 	if (secret_file_encode(&file, about, value, value ? strlen(value) : 0, r->key + SECRET_KEY_SIZE - 32, &err) < 0)
 		fail_msg("%s", err.text);
 	struct upstream_msg_secret m = { 0 };
-	memcpy(m.name, about->name, sizeof(m.name));
+	snprintf(m.name, sizeof(m.name), "%s", name);
 	int fds[2] = { memory_file(file.data, file.len), memory_file(r->key, sizeof(r->key)) };
 	unsigned before = r->n_loaded;
 	buf_init(&b, 256);
@@ -392,9 +392,14 @@ static void send_secret(struct urig *r, const struct secret_about *about, const 
 
 void urig_secret(struct urig *r, const char *name, const char *value, uint64_t generation)
 {
+	urig_secret_in(r, name, name, value, generation);
+}
+
+void urig_secret_in(struct urig *r, const char *name, const char *inside, const char *value, uint64_t generation)
+{
 	struct secret_about about = { .kind = SECRET_STATIC, .created_ns = 1, .changed_ns = 1, .generation = generation };
-	snprintf(about.name, sizeof(about.name), "%s", name);
-	send_secret(r, &about, value, true);
+	snprintf(about.name, sizeof(about.name), "%s", inside);
+	send_secret(r, name, &about, value, true);
 }
 
 void urig_helper_secret(struct urig *r, const char *name)
@@ -402,7 +407,7 @@ void urig_helper_secret(struct urig *r, const char *name)
 	char command[] = "/bin/helper", *argv[] = { command, NULL };
 	struct secret_about about = { .kind = SECRET_HELPER, .created_ns = 1, .changed_ns = 1, .generation = 1, .helper = argv };
 	snprintf(about.name, sizeof(about.name), "%s", name);
-	send_secret(r, &about, NULL, false);
+	send_secret(r, name, &about, NULL, false);
 }
 
 static void say_helped(struct urig *r, uint64_t call, int fd)

@@ -144,6 +144,8 @@ void urig_settle(struct urig *r);
 
 /* supervisor */
 void urig_secret(struct urig *r, const char *name, const char *value, uint64_t generation);
+/* A file that says it is another's. */
+void urig_secret_in(struct urig *r, const char *name, const char *inside, const char *value, uint64_t generation);
 void urig_helper_secret(struct urig *r, const char *name);
 void urig_helped(struct urig *r, uint64_t call, const char *output); /* NULL: not started */
 int urig_helped_pipe(struct urig *r, uint64_t call);                 /* the writing end */

@@ -181,15 +181,28 @@ void http_head_pop(struct http_head *h)
 	h->live -= f->name.len + f->value.len;
 }
 
-int http_head_extend(struct http_head *h, struct http_field *f, const char *value, size_t len)
+int http_head_join_cookie(struct http_head *h)
 {
-	size_t before = f->value.len;
-	char *joined = mem_alloc(before + 2 + len);
-	memcpy(joined, f->value.p, before);
-	memcpy(joined + before, "; ", 2);
-	memcpy(joined + before + 2, value, len);
-	int r = store(h, joined, before + 2 + len, before, &f->value);
-	mem_wipe(joined, before + 2 + len);
+	struct http_field *crumb = &h->fields[h->n_fields - 1], *f = NULL;
+	if (!http_text_equal(crumb->name, "cookie"))
+		return 0;
+	for (size_t i = 0; i + 1 < h->n_fields && !f; i++)
+		if (http_text_equal(h->fields[i].name, "cookie"))
+			f = &h->fields[i];
+	if (!f)
+		return 0;
+	struct http_text first = f->value, second = crumb->value;
+	bool both = first.len && second.len;
+	size_t len = first.len + second.len + (both ? 2 : 0);
+	char *joined = mem_alloc(len);
+	memcpy(joined, first.p, first.len);
+	if (both)
+		memcpy(joined + first.len, "; ", 2);
+	memcpy(joined + len - second.len, second.p, second.len);
+	f->sensitive |= crumb->sensitive;
+	http_head_pop(h);
+	int r = store(h, joined, len, first.len, &f->value);
+	mem_wipe(joined, len);
 	mem_free(joined);
 	return r;
 }

@@ -65,6 +65,8 @@ static enum http_fault add_line(struct http_head *head, const struct http1_heade
 	case FIELD_PLAIN:
 		if (named)
 			http_head_pop(head);
+		else if (http_head_join_cookie(head) < 0)
+			return HTTP_TOO_LARGE;
 		break;
 	case FIELD_TE:
 		http_head_pop(head);

@@ -195,6 +195,10 @@ static enum http_fault judge_request(const struct http2_conn *h, const struct ht
 
 static void take_request(struct http2_conn *h, struct http2_stream *s, bool end)
 {
+	if (h->no_more) { /* GOAWAY says that it was not looked at: so it isn't */
+		http2_reset(&s->base, HTTP_REFUSED);
+		return;
+	}
 	enum http_fault fault = judge_request(h, &s->in, end);
 	if (fault) {
 		stream_malformed(h, s, fault);
@@ -257,6 +261,13 @@ static void take_end(struct http2_conn *h, struct http2_stream *s)
 		h->base.ops.on_end(h->base.ctx, &s->base, NULL);
 }
 
+static void take_reset(struct http2_conn *h, struct http2_stream *s)
+{
+	if (s)
+		s->reset_came = true;
+	count_reset(h);
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
 	struct http2_conn *h = user_data;
@@ -269,7 +280,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	else if (frame->hd.type == NGHTTP2_DATA && end && s)
 		take_end(h, s);
 	else if (frame->hd.type == NGHTTP2_RST_STREAM)
-		count_reset(h);
+		take_reset(h, s);
 	else if (frame->hd.type == NGHTTP2_GOAWAY)
 		h->goaway = true;
 	else if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
@@ -297,7 +308,8 @@ static enum http_fault closing_fault(const struct http2_conn *h, const struct ht
 {
 	if (h->base.fault)
 		return h->base.fault;
-	if (s->malformed)
+	/* nghttp2 resets by itself, without a word, what doesn't keep to its length. */
+	if (s->malformed || (code == NGHTTP2_PROTOCOL_ERROR && !s->reset_came))
 		return HTTP_MALFORMED;
 	/* A server that has answered in full may drop the rest of the request (RFC 9113 8.1). */
 	if (code == NGHTTP2_NO_ERROR && s->remote_ended && (s->send_ended || !http2_is_server(h)))
@@ -311,8 +323,12 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 {
 	struct http2_conn *h = user_data;
 	struct http2_stream *s = http2_find(h, id);
-	if (s && !h->base.gone)
-		stream_end(h, s, closing_fault(h, s, code));
+	if (!s || h->base.gone)
+		return 0;
+	enum http_fault fault = closing_fault(h, s, code);
+	if (fault == HTTP_MALFORMED && http2_is_server(h) && !s->is_cut)
+		http2_fail(h, fault);
+	stream_end(h, s, fault);
 	return 0;
 }
 

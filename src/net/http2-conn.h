@@ -27,6 +27,7 @@ struct http2_stream {
 	enum http_fault cut;
 	bool is_cut;                /* the owner gave it up, or we did: no callback but on_close */
 	bool malformed;             /* what the peer sent on it */
+	bool reset_came;            /* the peer's RST_STREAM */
 	bool announced;             /* SERVER: on_head was called. CLIENT: for the final head */
 	bool remote_ended;
 	bool to_head, upgrade;

@@ -48,15 +48,11 @@ static enum http_fault length_field(struct http_head *h, const char *value, size
 
 static enum http_fault plain_field(struct http_head *h, const char *name, size_t name_len, const char *value, size_t value_len, uint8_t flags)
 {
-	/* Crumbs (RFC 9113 8.2.3) become one cookie again. */
-	struct http_field *f = is(name, name_len, "cookie") ? (struct http_field *)(uintptr_t)http_head_get(h, "cookie") : NULL;
-	if (f)
-		return http_head_extend(h, f, value, value_len) < 0 ? HTTP_TOO_LARGE : HTTP_FAULT_NONE;
-	f = http_head_push(h, name, name_len, value, value_len);
+	struct http_field *f = http_head_push(h, name, name_len, value, value_len);
 	if (!f)
 		return HTTP_TOO_LARGE;
 	f->sensitive = flags & NGHTTP2_NV_FLAG_NO_INDEX;
-	return HTTP_FAULT_NONE;
+	return http_head_join_cookie(h) < 0 ? HTTP_TOO_LARGE : HTTP_FAULT_NONE;
 }
 
 enum http_fault http2_head_field(struct http2_stream *s, bool trailers, const char *name, size_t name_len, const char *value,

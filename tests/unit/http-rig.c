@@ -244,6 +244,7 @@ static void server_head(void *ctx, struct http_stream *s, const struct http_head
 {
 	struct rig_server *v = ctx;
 	v->requests++;
+	v->newest = s;
 	rig_seen_free(&v->last);
 	rig_seen_init(&v->last);
 	see_head(&v->last, head, end);
@@ -278,7 +279,8 @@ static void server_data(void *ctx, struct http_stream *s, const uint8_t *p, size
 {
 	struct rig_server *v = ctx;
 	struct echo *e = http_stream_ctx(s);
-	see_data(&v->last, p, len);
+	if (v->newest == s)
+		see_data(&v->last, p, len);
 	if (v->held == s || e->done) {
 		if (!v->lazy)
 			http_stream_credit(s, len);
@@ -292,7 +294,8 @@ static void server_end(void *ctx, struct http_stream *s, const struct http_head 
 {
 	struct rig_server *v = ctx;
 	struct echo *e = http_stream_ctx(s);
-	see_end(&v->last, trailers);
+	if (v->newest == s)
+		see_end(&v->last, trailers);
 	e->in_ended = true;
 	if (trailers) {
 		e->has_trailers = true;

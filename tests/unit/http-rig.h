@@ -46,7 +46,8 @@ void rig_client_start(struct rig_client *c, struct http_conn *conn, const struct
 void rig_client_push(struct rig_client *c);
 
 /* The server: answers by path. Its ctx is a struct rig_server. */
-struct rig_server { struct rig_seen last; unsigned requests, closes; bool lazy; struct http_stream *held; };
+/* `last`: what the newest request brought. */
+struct rig_server { struct rig_seen last; struct http_stream *newest; unsigned requests, closes; bool lazy; struct http_stream *held; };
 extern const struct http_conn_ops rig_server_ops;
 
 /* The relay: the conn towards the client has these ops, with a struct rig_relay as ctx; the one towards the server likewise. */

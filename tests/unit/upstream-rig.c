@@ -785,9 +785,9 @@ void urig_run_program(struct urig *r, const char *path, const char *network, con
 	r->child = fork();
 	if (r->child == 0) {
 		for (int i = 0; i < 3; i++)
-			dup2(theirs[i], 10 + i);
+			dup2(theirs[i], 200 + i); /* beyond any of the rig itself */
 		for (int i = 0; i < 3; i++)
-			dup2(10 + i, 3 + i);
+			dup2(200 + i, 3 + i);
 		close_range(6, ~0u, 0);
 		execl(path, path, (char *)NULL);
 		_exit(99);

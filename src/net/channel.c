@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * socket ⇄ [tls] ⇄ http. Bytes come through one shared buffer and go through another; a channel owns memory only for what the other side
- * of it doesn't take at the moment.
+ * socket ⇄ [tls] ⇄ http. Bytes come through one shared buffer and go through another; a channel owns memory only for what the
+ * other side of it doesn't take at the moment.
  */
 #include "net/channel.h"
 
@@ -92,7 +92,8 @@ static void leave(struct channel *ch)
 static void close_hard(struct channel *ch)
 {
 	struct linger hard = { .l_onoff = 1 };
-	setsockopt(ch->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)); /* no effect on what isn't TCP: there the missing close_notify says it */
+	/* No effect on what isn't TCP: there the missing close_notify says it. */
+	setsockopt(ch->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 }
 
 static void close_with(struct channel *ch, const struct err *err)

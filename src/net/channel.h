@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket, TLS or none, and an HTTP connection, stacked and driven by the loop: socket ⇄ [tls] ⇄ http. The only I/O of the stack.
+ * A socket, TLS or none, and an HTTP connection, stacked and driven by the loop: socket ⇄ [tls] ⇄ http. The only I/O of the
+ * stack.
  */
 #pragma once
 
@@ -11,20 +12,21 @@
 struct channel;
 
 struct channel_ops {
-	/* TLS finished (also for CLIENT after verification): choose the HTTP version by tls_alpn and give it with channel_start. Not called
-	 * without TLS. */
+	/* TLS finished (also for CLIENT after verification): choose the HTTP version by tls_alpn and give it with channel_start.
+	 * Not called without TLS. */
 	void (*on_secure)(void *ctx);
-	/* The transport is gone or gave up: err says how (ERR_NONE: an orderly end). Streams got their on_close before. The channel may be
-	 * freed from inside. */
+	/* The transport is gone or gave up: err says how (ERR_NONE: an orderly end). Streams got their on_close before. The channel
+	 * may be freed from inside. */
 	void (*on_closed)(void *ctx, const struct err *err);
-	/* HTTP failed as a whole (once): the moment for http_conn_last_words. What is waiting is sent, then on_closed follows. May be NULL. */
+	/* HTTP failed as a whole (once): the moment for http_conn_last_words. What is waiting is sent, then on_closed follows. May
+	 * be NULL. */
 	void (*on_fault)(void *ctx, enum http_fault fault);
 	/* Bytes of HTTP (inside TLS) that crossed the socket; may be NULL. */
 	void (*on_bytes)(void *ctx, size_t in, size_t out);
 };
 
-/* Takes fd (non-blocking) and tls (NULL: none). Nothing is read before channel_start without TLS. `early` bytes (may be none) were read
- * from the socket already and come first. */
+/* Takes fd (non-blocking) and tls (NULL: none). Nothing is read before channel_start without TLS. `early` bytes (may be
+ * none) were read from the socket already and come first. */
 struct channel *channel_new(struct loop *loop, int fd, struct tls *tls, const void *early, size_t early_len,
 	const struct channel_ops *ops, void *ctx);
 void channel_start(struct channel *ch, struct http_conn *http); /* takes http */

@@ -52,8 +52,8 @@ struct http_stream {
 struct http_conn *http1_conn_new(const struct http_conn_config *config);
 struct http_conn *http2_conn_new(const struct http_conn_config *config);
 
-/* The owner's streams end now (HTTP_CANCELLED) and it hears nothing more; the memory stays until http_conn_free. For an owner that goes away
- * inside a callback. */
+/* The owner's streams end now (HTTP_CANCELLED) and it hears nothing more; the memory stays until http_conn_free. For an
+ * owner that goes away inside a callback. */
 void http_conn_abandon(struct http_conn *c);
 
 /* Bytes waiting to go: appended at the end, taken from the front without moving the rest. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head model. All text of a head lies in one buffer; what is replaced stays behind in it until the room is needed. Texts are pointers
- * into the buffer, moved along when it grows.
+ * The head model. All text of a head lies in one buffer; what is replaced stays behind in it until the room is needed. Texts
+ * are pointers into the buffer, moved along when it grows.
  */
 #include <string.h>
 #include <strings.h>
@@ -163,8 +163,8 @@ struct http_field *http_head_push(struct http_head *h, const char *name, size_t 
 	if (!f)
 		return NULL;
 	size_t live = h->live;
-	/* Stored into the new field itself, so that the name moves along when the value makes the buffer grow; counted at once for the same
-	 * reason. */
+	/* Stored into the new field itself, so that the name moves along when the value makes the buffer grow; counted at once for
+	 * the same reason. */
 	h->n_fields++;
 	if (store(h, name, name_len, 0, &f->name) < 0 || store(h, value, value_len, 0, &f->value) < 0) {
 		h->n_fields--;

@@ -118,7 +118,8 @@ static int check_fields(const struct http_head *h, struct err *err)
 		enum http_field_class class = http_field_class(f->name.p, f->name.len);
 		if (class == FIELD_PLAIN || (class == FIELD_TE && http_text_equal(f->value, "trailers")))
 			continue;
-		return err_set(err, ERR_INVALID, "the field %.*s is the connection's own and can't be sent in a head", (int)f->name.len, f->name.p);
+		return err_set(err, ERR_INVALID, "the field %.*s is the connection's own and can't be sent in a head",
+			(int)f->name.len, f->name.p);
 	}
 	return 0;
 }

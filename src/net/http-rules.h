@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may stand in a head, whichever version brought it: one set of rules for reading and for writing, so that nothing that one version
- * can say slips into the other as something else.
+ * What may stand in a head, whichever version brought it: one set of rules for reading and for writing, so that nothing that
+ * one version can say slips into the other as something else.
  */
 #pragma once
 
@@ -44,7 +44,8 @@ bool http_is_bodiless(unsigned status, bool to_head);
 int http_head_reserve(struct http_head *h, size_t bytes, size_t fields);
 /* The name is written in lower case. NULL: too large. */
 struct http_field *http_head_push(struct http_head *h, const char *name, size_t name_len, const char *value, size_t value_len);
-/* The last push, if it is a further cookie, becomes a part of the first (RFC 9113 8.2.3): both versions say it alike. 0, or -1: too large. */
+/* The last push, if it is a further cookie, becomes a part of the first (RFC 9113 8.2.3): both versions say it alike. 0, or
+ * -1: too large. */
 int http_head_join_cookie(struct http_head *h);
 /* Takes back the last push. */
 void http_head_pop(struct http_head *h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP as one model for both versions: heads, and connections that turn bytes into heads, data and trailers and back. No I/O: the
- * owner feeds bytes that came and takes bytes that shall go (channel.h joins that with a socket and TLS).
+ * HTTP as one model for both versions: heads, and connections that turn bytes into heads, data and trailers and back. No I/O:
+ * the owner feeds bytes that came and takes bytes that shall go (channel.h joins that with a socket and TLS).
  *
  * A connection is HTTP/1.1 (http1-conn.c: RFC 9112, strict, one request after the other) or HTTP/2 (http2-conn.c: RFC 9113 by
  * nghttp2), as server or as client. What a peer sent is never passed on as bytes: a head is parsed into this model, judged by
@@ -81,8 +81,8 @@ enum http_fault {
 struct http_conn;
 struct http_stream;
 
-/* Callbacks come from http_conn_feed, _feed_end, _cut, _pull and _free only. They may call anything but http_conn_free, and of their own
- * connection not the functions just named. */
+/* Callbacks come from http_conn_feed, _feed_end, _cut, _pull and _free only. They may call anything but http_conn_free, and
+ * of their own connection not the functions just named. */
 struct http_conn_ops {
 	/* SERVER: a request begins (once a stream). CLIENT: the response head; before it any number of interim ones (status < 200).
 	 * `end`: neither data nor trailers follow. The head is the codec's; copy what is kept. */
@@ -107,8 +107,8 @@ struct http_conn_config {
 
 struct http_conn *http_conn_new(const struct http_conn_config *config, const struct http_conn_ops *ops, void *ctx);
 struct http_conn *http_conn_free(struct http_conn *c); /* accepts NULL; on_close is called for streams still there (HTTP_CANCELLED) */
-/* Bytes that came. Returns how many were taken: fewer than len when a window is full (call again after credit) or the connection
- * failed (http_conn_fault) – the rest is the caller's to keep. */
+/* Bytes that came. Returns how many were taken: fewer than len when a window is full (call again after credit) or the
+ * connection failed (http_conn_fault) – the rest is the caller's to keep. */
 size_t http_conn_feed(struct http_conn *c, const void *p, size_t len);
 void http_conn_feed_end(struct http_conn *c);            /* the peer's end came (a clean one: TLS close_notify or FIN) */
 void http_conn_cut(struct http_conn *c);                 /* the transport broke: streams end as HTTP_TRUNCATED */
@@ -117,14 +117,15 @@ void http_conn_pull(struct http_conn *c, struct buf *out, size_t max);
 bool http_conn_has_output(const struct http_conn *c);
 bool http_conn_wants_input(const struct http_conn *c);   /* false: reading would only pile bytes up */
 enum http_fault http_conn_fault(const struct http_conn *c); /* the whole connection failed; pull its last words, then close */
-/* SERVER, HTTP/1, after a fault: a final response where the protocol still allows one (none begun), then the end. 0, or -1: no response
- * can be given; nothing was queued. */
+/* SERVER, HTTP/1, after a fault: a final response where the protocol still allows one (none begun), then the end. 0, or -1:
+ * no response can be given; nothing was queued. */
 int http_conn_last_words(struct http_conn *c, const struct http_head *head, const void *body, size_t len);
 /* No more streams; those at hand finish. HTTP/2: GOAWAY. HTTP/1 SERVER: "connection: close" on the response. */
 void http_conn_shutdown(struct http_conn *c);
 bool http_conn_finished(const struct http_conn *c);      /* nothing will ever come or go any more: close the transport */
 bool http_conn_output_ended(const struct http_conn *c);  /* nothing more will go: the transport's own end may be sent */
-/* A message without an end mark of its own was cut: close the transport hard (no close_notify), or it would be taken for whole. */
+/* A message without an end mark of its own was cut: close the transport hard (no close_notify), or it would be taken for
+ * whole. */
 bool http_conn_broken(const struct http_conn *c);
 /* Is it the peer's turn: would silence now be the peer's? (An unanswered request of a SERVER with nothing more to read: no.) */
 bool http_conn_awaits(const struct http_conn *c);
@@ -146,7 +147,7 @@ size_t http_stream_send_data(struct http_stream *s, const void *p, size_t len);
 int http_stream_send_end(struct http_stream *s, const struct http_head *trailers); /* trailers may be NULL */
 /* Bytes of on_data that were passed on (or dropped). */
 void http_stream_credit(struct http_stream *s, size_t len);
-/* Cuts it: HTTP/2 RST_STREAM; HTTP/1 the connection can't go on (its message would be taken for whole). on_close follows from the
- * next feed or pull with this fault; no other callback of the stream does. HTTP_FAULT_NONE: SERVER, after its whole response was given:
- * the rest of the request isn't wanted. */
+/* Cuts it: HTTP/2 RST_STREAM; HTTP/1 the connection can't go on (its message would be taken for whole). on_close follows
+ * from the next feed or pull with this fault; no other callback of the stream does. HTTP_FAULT_NONE: SERVER, after its whole
+ * response was given: the rest of the request isn't wanted. */
 void http_stream_reset(struct http_stream *s, enum http_fault fault);

@@ -92,11 +92,14 @@ static bool is_simple_request(const void *data, size_t len)
 {
 	struct http1_text rest = { data, len }, line = http1_next_line(&rest);
 	const char *space = memchr(line.p, ' ', line.len);
-	return space && http_is_token(line.p, (size_t)(space - line.p)) && !memchr(space + 1, ' ', line.len - (size_t)(space + 1 - line.p)) &&
-		space + 1 < line.p + line.len && space[1] == '/';
+	if (!space || !http_is_token(line.p, (size_t)(space - line.p)))
+		return false;
+	struct http1_text target = { space + 1, line.len - (size_t)(space + 1 - line.p) };
+	return target.len && target.p[0] == '/' && !memchr(target.p, ' ', target.len);
 }
 
-static enum http_fault parse_request(struct http1_conn *h, const void *data, size_t len, struct http_head *head, struct http1_facts *facts)
+static enum http_fault parse_request(struct http1_conn *h, const void *data, size_t len, struct http_head *head,
+	struct http1_facts *facts)
 {
 	enum http1_fault fault;
 	if (http1_request_parse(data, len, &parsed.request, &fault, NULL) < 0)

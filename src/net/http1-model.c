@@ -124,7 +124,8 @@ static enum http_fault set_place(const struct http1_request *r, const struct htt
 		return HTTP_MALFORMED;
 	if (set(head, &head->scheme, scheme) < 0 || set(head, &head->authority, authority) < 0 || set(head, &head->path, r->path) < 0)
 		return HTTP_TOO_LARGE;
-	if (absolute && r->has_host && !http_authority_same(head->scheme, head->authority, (struct http_text){ r->host.p, r->host.len }))
+	struct http_text host = { r->host.p, r->host.len };
+	if (absolute && r->has_host && !http_authority_same(head->scheme, head->authority, host))
 		return HTTP_MALFORMED;
 	return HTTP_FAULT_NONE;
 }

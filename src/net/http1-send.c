@@ -174,16 +174,18 @@ int http1_last_words(struct http_conn *c, const struct http_head *head, const vo
 	struct http1_conn *h = http1(c);
 	struct http1_heading how = { .framing = OUT_LENGTH, .close = true };
 	struct http_head last;
-	if (!http1_is_server(h) || !c->fault || h->writing != WRITE_HEAD || head->status < 200 || http_response_check(head, false, NULL) < 0)
+	if (!http1_is_server(h) || !c->fault || h->writing != WRITE_HEAD || head->status < 200)
+		return -1;
+	if (http_response_check(head, false, NULL) < 0)
 		return -1;
 	http_head_init(&last);
 	int r = http_head_copy(&last, head);
 	last.has_length = true;
 	last.length = len;
-	if (r == 0 && http_queue_len(&h->out) + len + last.live < HTTP_OUTPUT_MAX)
-		r = http1_write_response(&h->out, &last, &how) < 0 || http_queue_add(&h->out, h->to_head ? "" : body, h->to_head ? 0 : len) < 0 ? -1 : 0;
-	else
-		r = -1;
+	if (r == 0)
+		r = http_queue_len(&h->out) + len + last.live < HTTP_OUTPUT_MAX ? http1_write_response(&h->out, &last, &how) : -1;
+	if (r == 0 && len && !h->to_head)
+		r = http_queue_add(&h->out, body, len);
 	http_head_free(&last);
 	h->writing = WRITE_DONE;
 	return r;

@@ -37,7 +37,8 @@ static inline struct http1_text http1_trim(struct http1_text t)
 	return t;
 }
 
-/* The next line without its CRLF; the data ends with one. A CR anywhere else is refused by the character checks of the parts. */
+/* The next line without its CRLF; the data ends with one. A CR anywhere else is refused by the character checks of the
+ * parts. */
 static inline struct http1_text http1_next_line(struct http1_text *rest)
 {
 	const char *lf = memchr(rest->p, '\n', rest->len);

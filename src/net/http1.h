@@ -84,8 +84,8 @@ struct http1_body {
 
 void http1_body_init(struct http1_body *b, const struct http1_request *r);
 void http1_body_start(struct http1_body *b, enum http1_framing framing, uint64_t length);
-/* Takes bytes of the body up to the end of one run of content. *ret_used says how many were the body's; *ret_content is the run among
- * them (empty: only framing). 0, or -1: malformed. Call again until len is used up or the body is done. */
+/* Takes bytes of the body up to the end of one run of content. *ret_used says how many were the body's; *ret_content is the
+ * run among them (empty: only framing). 0, or -1: malformed. Call again until len is used up or the body is done. */
 int http1_body_next(struct http1_body *b, const void *data, size_t len, size_t *ret_used, struct http1_text *ret_content);
 /* Takes bytes of the body and appends them, framed anew, to `out`. *ret_used says how many were the body's: less than len when
  * the body is over. Trailers are checked and left out. 0, or -1: malformed (or no room: `out` needs len + 64 at worst). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames that cost the receiver work and bring nothing: resets, pings, settings, priorities, window updates, empty data. Each window of
- * time grants a basic allowance, and content that crosses earns more (clients measure and acknowledge as they transfer).
+ * Frames that cost the receiver work and bring nothing: resets, pings, settings, priorities, window updates, empty data. Each
+ * window of time grants a basic allowance, and content that crosses earns more (clients measure and acknowledge as they
+ * transfer).
  */
 #include "net/http2-conn.h"
 

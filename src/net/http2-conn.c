@@ -87,7 +87,8 @@ void http2_fail(struct http2_conn *h, enum http_fault fault)
 	nghttp2_session_terminate_session(h->session, calm ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
 }
 
-/* What one stream brought is wrong. A server's client has it all to itself and loses it; a client's other streams are other people's. */
+/* What one stream brought is wrong. A server's client has it all to itself and loses it; a client's other streams are other
+ * people's. */
 static void stream_malformed(struct http2_conn *h, struct http2_stream *s, enum http_fault fault)
 {
 	if (http2_is_server(h) || fault != HTTP_MALFORMED)

@@ -46,7 +46,8 @@ static enum http_fault length_field(struct http_head *h, const char *value, size
 	return !twice && http_length_parse(value, len, &h->length) == 0 ? HTTP_FAULT_NONE : HTTP_MALFORMED;
 }
 
-static enum http_fault plain_field(struct http_head *h, const char *name, size_t name_len, const char *value, size_t value_len, uint8_t flags)
+static enum http_fault plain_field(struct http_head *h, const char *name, size_t name_len, const char *value, size_t value_len,
+	uint8_t flags)
 {
 	struct http_field *f = http_head_push(h, name, name_len, value, value_len);
 	if (!f)
@@ -124,7 +125,8 @@ size_t http2_head_list(const struct http_head *h, bool upgrade, nghttp2_nv nv[HT
 		/* HTTP/1's handshake: each HTTP/1 connection makes its own. */
 		if (upgrade && (http_text_equal(f->name, "sec-websocket-key") || http_text_equal(f->name, "sec-websocket-accept")))
 			continue;
-		nv[n++] = pair(f->name.p, f->name.len, f->value.p, f->value.len, f->sensitive ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
+		nv[n++] = pair(f->name.p, f->name.len, f->value.p, f->value.len,
+			f->sensitive ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
 	}
 	return n;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handshake of RFC 6455 section 4: it proves that the other side speaks WebSocket and not just HTTP. No secret is involved. */
+/* The handshake of RFC 6455 section 4: it proves that the other side speaks WebSocket and not just HTTP. No secret is
+ * involved. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads requests with our HTTP/1 connection for compare-http1: on stdin "LENGTH\n" and that many bytes, again and again; for each one line of
- * JSON on stdout: what was accepted, or the fault.
+ * Reads requests with our HTTP/1 connection for compare-http1: on stdin "LENGTH\n" and that many bytes, again and again; for
+ * each one line of JSON on stdout: what was accepted, or the fault.
  */
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Byte 0: how the owner behaves; byte 1, bit 0: the role, bit 1: the rest are frames in a short form, which lets a mutation stay well-framed
- * (type, flags, stream, length, payload; a byte each) behind the preface that the role needs. Else the rest are the peer's bytes.
+ * Byte 0: how the owner behaves; byte 1, bit 0: the role, bit 1: the rest are frames in a short form, which lets a mutation
+ * stay well-framed (type, flags, stream, length, payload; a byte each) behind the preface that the role needs. Else the rest
+ * are the peer's bytes.
  */
 #include <string.h>
 

@@ -402,12 +402,14 @@ static void up_head(void *ctx, struct http_stream *s, const struct http_head *he
 		p->downward.ended = p->downward.finished = true;
 }
 
-static void down_data(void *ctx, struct http_stream *s, const uint8_t *d, size_t len) { half_data(ctx, &((struct pair *)http_stream_ctx(s))->upward, d, len); }
-static void up_data(void *ctx, struct http_stream *s, const uint8_t *d, size_t len) { half_data(ctx, &((struct pair *)http_stream_ctx(s))->downward, d, len); }
-static void down_end(void *ctx, struct http_stream *s, const struct http_head *t) { half_end(ctx, &((struct pair *)http_stream_ctx(s))->upward, t); }
-static void up_end(void *ctx, struct http_stream *s, const struct http_head *t) { half_end(ctx, &((struct pair *)http_stream_ctx(s))->downward, t); }
-static void down_drain(void *ctx, struct http_stream *s) { half_push(ctx, &((struct pair *)http_stream_ctx(s))->downward); }
-static void up_drain(void *ctx, struct http_stream *s) { half_push(ctx, &((struct pair *)http_stream_ctx(s))->upward); }
+static struct half *upward(struct http_stream *s) { return &((struct pair *)http_stream_ctx(s))->upward; }
+static struct half *downward(struct http_stream *s) { return &((struct pair *)http_stream_ctx(s))->downward; }
+static void down_data(void *ctx, struct http_stream *s, const uint8_t *d, size_t len) { half_data(ctx, upward(s), d, len); }
+static void up_data(void *ctx, struct http_stream *s, const uint8_t *d, size_t len) { half_data(ctx, downward(s), d, len); }
+static void down_end(void *ctx, struct http_stream *s, const struct http_head *t) { half_end(ctx, upward(s), t); }
+static void up_end(void *ctx, struct http_stream *s, const struct http_head *t) { half_end(ctx, downward(s), t); }
+static void down_drain(void *ctx, struct http_stream *s) { half_push(ctx, downward(s)); }
+static void up_drain(void *ctx, struct http_stream *s) { half_push(ctx, upward(s)); }
 
 static void side_close(struct pair *p, struct http_stream *s, enum http_fault fault)
 {

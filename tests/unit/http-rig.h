@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two connections of HTTP and a relay between them, without sockets: client ⇄ server│relay│client ⇄ server, each link of either version, bytes
- * moved in pieces of any size.
+ * Two connections of HTTP and a relay between them, without sockets: client ⇄ server│relay│client ⇄ server, each link of either
+ * version, bytes moved in pieces of any size.
  */
 #pragma once
 

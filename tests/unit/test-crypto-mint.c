@@ -12,12 +12,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "crypto/mint.h"
 #include "crypto/tls.h"
 #include "tls-rig.h"
+
+static time_t ahead; /* of the real time */
+
+/* In place of the C library's, also for OpenSSL: certificates must be seen to age. */
+time_t time(time_t *ret)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (ret)
+		*ret = now.tv_sec + ahead;
+	return now.tv_sec + ahead;
+}
 
 static struct mint *mint;
 static X509 *authority;
@@ -268,6 +281,21 @@ static void test_least_recently_used_goes(void **state)
 	mint_free(m);
 }
 
+static void test_an_old_authority(void **state)
+{
+	void *x, *key;
+	struct err err = ERR_INIT;
+	leaf(mint, "a.example", MINT_ECDSA);
+	ahead = MINT_DAYS * 86400L - 3600;
+	assert_int_equal(mint_leaf(mint, "a.example", MINT_ECDSA, &x, &key, &err), 0);
+	ahead = MINT_DAYS * 86400L + 3600;
+	assert_int_equal(mint_leaf(mint, "a.example", MINT_ECDSA, &x, &key, &err), -1);
+	assert_string_equal(err.text, "the sandbox's certificate authority is 30 days old and no longer valid: start a new sandbox");
+	assert_int_equal(mint_leaf(mint, "another.example", MINT_ECDSA, &x, &key, &err), -1);
+	ahead = 0;
+	assert_int_equal(mint_leaf(mint, "a.example", MINT_ECDSA, &x, &key, &err), 0);
+}
+
 static void write_pem(const char *dir, const char *name, const char *pem)
 {
 	char path[256];
@@ -338,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_two_mints_share_nothing),
 		cmocka_unit_test(test_keys_are_shared_by_leaves),
 		cmocka_unit_test(test_least_recently_used_goes),
+		cmocka_unit_test(test_an_old_authority),
 		cmocka_unit_test(test_with_tools),
 	};
 	return cmocka_run_group_tests(tests, start, stop);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -22,8 +22,20 @@ static char dir[] = "/tmp/roots.XXXXXX";
 static struct rig_pair first, second; /* two authorities of one name: keys change */
 static char *first_pem, *second_pem;
 
+/* A configuration that would leave the library without any algorithm: whoever sets our environment must not choose what we trust. */
+static void set_hostile_configuration(void)
+{
+	static const char text[] = "openssl_conf = init\n[init]\nproviders = list\n[list]\nbase = base\n[base]\nactivate = 1\n";
+	char path[64];
+	int fd = memfd_create("openssl.cnf", 0);
+	assert_true(fd >= 0 && write(fd, text, sizeof(text) - 1) == (ssize_t)sizeof(text) - 1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	setenv("OPENSSL_CONF", path, 1);
+}
+
 static int start(void **state)
 {
+	set_hostile_configuration();
 	struct err err = ERR_INIT;
 	const struct rig_cert ca = { .common_name = "Test Authority", .basic = "critical,CA:TRUE" };
 	if (tls_prepare(&err) < 0 || !mkdtemp(dir))
@@ -200,6 +212,8 @@ static void test_host(void **state)
 	BIO *bio = BIO_new_file("/etc/ssl/certs/ca-certificates.crt", "r");
 	if (!bio)
 		skip();
+	/* None is parsed before it is asked for: that would take most of the start. */
+	assert_int_equal(sk_X509_OBJECT_num(X509_STORE_get0_objects(store)), 0);
 	unsigned seen = 0;
 	for (X509 *x; (x = PEM_read_bio_X509(bio, NULL, NULL, NULL)); X509_free(x), seen++) {
 		STACK_OF(X509) *found = X509_STORE_CTX_get1_certs(ctx, X509_get_subject_name(x));
@@ -207,9 +221,11 @@ static void test_host(void **state)
 		for (int i = 0; i < sk_X509_num(found); i++)
 			same |= X509_cmp(sk_X509_value(found, i), x) == 0;
 		assert_true(same);
+		assert_true(sk_X509_OBJECT_num(X509_STORE_get0_objects(store)) <= (int)seen + 3);
 		sk_X509_pop_free(found, X509_free);
 	}
 	assert_true(seen > 10);
+	assert_int_equal(seen, sk_X509_OBJECT_num(X509_STORE_get0_objects(store)));
 	BIO_free(bio);
 	X509_STORE_CTX_free(ctx);
 	assert_false(verifies(r, &first));
@@ -238,6 +254,7 @@ static void test_check_pem(void **state)
 		{ "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "", "", -1 },
 		{ "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "", "", -1 },
 		{ "-----END CERTIFICATE-----\n", "", "", -1 },
+		{ "-----BEGIN CERTIFICATE-----x\nAAAA\n-----END CERTIFICATE-----\n", "", "", -1 },
 		{ "-----BEGIN CERTIFICATE-----", "", "", -1 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -7,6 +7,8 @@ _bulkhead_running() {
     while read -r key value; do case $key:$value in id:*) id=$value ;; phase:ended) ;; *) echo "$id" ;; esac; done
 }
 
+_bulkhead_secrets() { bulkhead secret ls --json 2>/dev/null | sed -nE 's/.*"name": *"([A-Za-z0-9_.-]+)".*/\1/p'; }
+
 _bulkhead() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd= i
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -21,10 +23,11 @@ _bulkhead() {
     return
   fi
   if [ -z "$cmd" ]; then
-    COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy doctor gc version help --state --json --quiet --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy secret doctor gc version help --state --json --quiet --help --version" -- "$cur"))
     return
   fi
   case $prev in
+    --sandbox) COMPREPLY=($(compgen -W "$(_bulkhead_running)" -- "$cur")); return ;;
     --policy|--dir|-p) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --isolation) COMPREPLY=($(compgen -W "auto container gvisor microvm" -- "$cur")); return ;;
     --dir-mode) COMPREPLY=($(compgen -W "copy ro rw none" -- "$cur")); return ;;
@@ -65,9 +68,14 @@ _bulkhead() {
         *" set "*) COMPREPLY=($(compgen -f -W "--json --help" -- "$cur")) ;;
         *) COMPREPLY=($(compgen -W "check explain set" -- "$cur")) ;;
       esac ;;
+    secret)
+      case " ${COMP_WORDS[*]:0:COMP_CWORD} " in
+        *" set "*|*" ls "*|*" rm "*|*" revoke "*) COMPREPLY=($(compgen -W "$(_bulkhead_secrets) --helper --sandbox --json --help" -- "$cur")) ;;
+        *) COMPREPLY=($(compgen -W "set ls rm revoke --helper --sandbox --json --help" -- "$cur")) ;;
+      esac ;;
     doctor|version) COMPREPLY=($(compgen -W "--json --help" -- "$cur")) ;;
     gc) COMPREPLY=($(compgen -W "--dry-run --older-than --json --help" -- "$cur")) ;;
-    help) COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy doctor gc version" -- "$cur")) ;;
+    help) COMPREPLY=($(compgen -W "run diff apply discard ls log kill audit policy secret doctor gc version" -- "$cur")) ;;
   esac
 }
 complete -o filenames -F _bulkhead bulkhead

@@ -1,5 +1,5 @@
 # fish completion for bulkhead
-set -l commands run diff apply discard ls log kill audit policy doctor gc version help
+set -l commands run diff apply discard ls log kill audit policy secret doctor gc version help
 
 function __bulkhead_ids
     bulkhead ls --all --json 2>/dev/null | string replace -rf '.*"id": *"([a-z0-9]+)".*' '$1'
@@ -21,6 +21,7 @@ complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a log -d 's
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a kill -d 'end sandboxes now'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a audit -d 'check a record'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a policy -d 'check a policy file, explain it, change that of a running sandbox'
+complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a secret -d 'keep values that sandboxes use and never hold'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what works on this host'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a gc -d 'clean up'
 complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a version -d 'print the version'
@@ -28,6 +29,9 @@ complete -c bulkhead -n "not __fish_seen_subcommand_from $commands" -a help -d '
 
 complete -c bulkhead -n '__fish_seen_subcommand_from diff apply discard log kill' -a '(__bulkhead_ids)'
 complete -c bulkhead -n '__fish_seen_subcommand_from audit' -a 'verify (__bulkhead_ids)'
+complete -c bulkhead -n '__fish_seen_subcommand_from secret' -a 'set ls rm revoke'
+complete -c bulkhead -n '__fish_seen_subcommand_from secret' -l helper -d 'store a command that prints the value'
+complete -c bulkhead -n '__fish_seen_subcommand_from secret' -l sandbox -x -a '(__bulkhead_ids)' -d 'only in this sandbox'
 complete -c bulkhead -n '__fish_seen_subcommand_from policy' -a 'check explain set (__bulkhead_ids)' -F
 
 complete -c bulkhead -n '__fish_seen_subcommand_from run' -l policy -r -F -d 'policy to run under'

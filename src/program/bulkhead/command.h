@@ -52,4 +52,4 @@ int command_finish(const struct command *cmd, int status);
 bool command_colour(void);
 
 extern const struct command command_run, command_diff, command_apply, command_discard, command_ls, command_log, command_audit, command_gc,
-	command_doctor, command_policy, command_kill, command_version;
+	command_doctor, command_policy, command_kill, command_secret, command_version;

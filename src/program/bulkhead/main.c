@@ -66,6 +66,9 @@ static const struct command *const commands[] = {
 #ifdef HAVE_CMD_POLICY
 	&command_policy,
 #endif
+#ifdef HAVE_CMD_SECRET
+	&command_secret,
+#endif
 #ifdef HAVE_CMD_DOCTOR
 	&command_doctor,
 #endif

@@ -158,7 +158,13 @@ static int verb_set(struct globals *g, const struct secret_options *o, char **op
 			"input: bulkhead secret set %s <FILE", operands[0]);
 	if (o->helper && n < 2)
 		return err_set(err, ERR_USAGE, "--helper needs the command: bulkhead secret set %s --helper -- COMMAND [ARG…]", operands[0]);
-	return change(g, operands[0], CONTROL_SECRET_CHANGED, o->helper ? "its helper is stored" : "stored", o->helper ? operands + 1 : NULL, err);
+	if (!o->helper)
+		return change(g, operands[0], CONTROL_SECRET_CHANGED, "stored", NULL, err);
+	char **helper = mem_alloc_array((size_t)n, sizeof(*helper)); /* the operands end with n, not with NULL */
+	memcpy(helper, operands + 1, (size_t)(n - 1) * sizeof(*helper));
+	int r = change(g, operands[0], CONTROL_SECRET_CHANGED, "its helper is stored", helper, err);
+	mem_free(helper);
+	return r;
 }
 
 static int verb_rm(struct globals *g, const struct secret_options *o, char **operands, int n, struct err *err)

@@ -37,12 +37,13 @@ static bool is_distrust(int alert)
 static int fail_by_alert(struct tls *t, const char *who, int alert)
 {
 	const char *name = SSL_alert_desc_string_long(alert);
+	const char *what = t->state == TLS_HANDSHAKE ? "handshake" : "connection";
 	if (t->mint && is_distrust(alert))
-		return tls_fail(t, ERR_CLOSED, "%s does not trust the certificate authority of the sandbox (%s): it may have a list of authorities of its own",
-			who, name);
+		return tls_fail(t, ERR_CLOSED, "%s does not trust the certificate authority of the sandbox (%s): "
+			"it may have a list of authorities of its own", who, name);
 	if (alert == SSL_AD_PROTOCOL_VERSION)
 		return tls_fail(t, ERR_UNSUPPORTED, "%s speaks no version of TLS that is still safe (1.2 or 1.3)", who);
-	return tls_fail(t, ERR_CLOSED, "%s broke off the TLS %s: %s", who, t->state == TLS_HANDSHAKE ? "handshake" : "connection", name);
+	return tls_fail(t, ERR_CLOSED, "%s broke off the TLS %s: %s", who, what, name);
 }
 
 static int fail_by_reason(struct tls *t, const char *who, unsigned long e)

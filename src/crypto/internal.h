@@ -71,7 +71,8 @@ BIO_METHOD *tls_bio_method(void); /* made by tls_prepare; its data is a struct t
 /* The certificate callbacks. */
 int tls_verify_callback(int ok, X509_STORE_CTX *store);                /* client side */
 int tls_certificate_callback(SSL *ssl, void *unused);                  /* server side */
-int tls_alpn_callback(SSL *ssl, const unsigned char **ret, unsigned char *ret_len, const unsigned char *in, unsigned in_len, void *);
+int tls_alpn_callback(SSL *ssl, const unsigned char **ret, unsigned char *ret_len, const unsigned char *in, unsigned in_len,
+	void *unused);
 
 /* The peer's certificate was refused with `error` at `depth`: the sentence for `host`. */
 void tls_certificate_sentence(const struct host *host, X509_STORE_CTX *store, int error, int depth, struct err *err);

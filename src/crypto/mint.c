@@ -21,7 +21,8 @@ struct mint {
 	EVP_PKEY *authority_key;
 	X509 *authority;
 	char *pem;
-	EVP_PKEY *keys[2]; /* one for all leaves of a kind: they live and die together, in one process; RSA's is made when first asked for */
+	/* One for all leaves of a kind: they live and die together, in one process. RSA's is made when first asked for. */
+	EVP_PKEY *keys[2];
 	struct leaf leaves[MINT_LEAVES_MAX];
 	unsigned n_leaves;
 	uint64_t clock;
@@ -121,8 +122,8 @@ static int check_age(const struct mint *m, struct err *err)
 {
 	if (X509_cmp_current_time(X509_get0_notAfter(m->authority)) > 0)
 		return 0;
-	return err_set(err, ERR_UNSUPPORTED, "the sandbox's certificate authority is %d days old and no longer valid: start a new sandbox",
-		MINT_DAYS);
+	return err_set(err, ERR_UNSUPPORTED, "the sandbox's certificate authority is %d days old and no longer valid: "
+		"start a new sandbox", MINT_DAYS);
 }
 
 static struct leaf *make(struct mint *m, const struct host *host, enum mint_key kind, EVP_PKEY *key, struct err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library would do lazily is done here, before confinement: afterwards no file can be opened. Its built-in provider needs
- * none; what remains are the configuration file (never read), the random source (getrandom) and the C library's time zone.
+ * What the library would do lazily is done here, before confinement: afterwards no file can be opened. Its built-in provider
+ * needs none; what remains are the configuration file (never read), the random source (getrandom) and the C library's time zone.
  */
 #include <openssl/err.h>
 #include <openssl/rand.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The certificates that servers are verified by. Parsing all of a host's bundle (about 140) takes the library 16 ms, which each start
- * of a sandbox would wait for, and a verification looks at one or two. So the bundle is read and cut into certificates at once, but
- * each is parsed only when a verification asks for an authority of its name.
+ * The certificates that servers are verified by. Parsing all of a host's bundle (about 140) takes the library 16 ms, which each
+ * start of a sandbox would wait for, and a verification looks at one or two. So the bundle is read and cut into certificates at
+ * once, but each is parsed only when a verification asks for an authority of its name.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -220,8 +220,8 @@ static int read_named(struct tls_roots *r, const char *file, const char *folders
 	return 0;
 }
 
-/* One file where there is one: a folder takes 150 opens for the same. The library's own place comes first; the others are those of
- * the distributions, for a program that was built on another one. */
+/* One file where there is one: a folder takes 150 opens for the same. The library's own place comes first; the others are those
+ * of the distributions, for a program that was built on another one. */
 static int read_host(struct tls_roots *r, struct err *err)
 {
 	const char *const files[] = { X509_get_default_cert_file(), "/etc/ssl/certs/ca-certificates.crt",
@@ -232,8 +232,8 @@ static int read_host(struct tls_roots *r, struct err *err)
 	if (r->n == 0 && read_folders(r, X509_get_default_cert_dir(), err) < 0)
 		return -1;
 	if (r->n == 0)
-		return err_set(err, ERR_NOT_FOUND, "no certificate of an authority was found in %s, %s or the usual places: servers cannot be "
-			"verified; install the package ca-certificates or set SSL_CERT_FILE", files[0], X509_get_default_cert_dir());
+		return err_set(err, ERR_NOT_FOUND, "no certificate of an authority was found in %s, %s or the usual places: "
+			"servers cannot be verified; install the package ca-certificates or set SSL_CERT_FILE", files[0], X509_get_default_cert_dir());
 	return 0;
 }
 
@@ -275,7 +275,8 @@ static bool is_whole(const struct root *root)
 static int add_block(struct tls_roots *r, const char *p, size_t left, size_t *ret_len, struct err *err)
 {
 	static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
-	const char *last = left < sizeof(begin) || memcmp(p, begin, sizeof(begin) - 1) != 0 ? NULL : memmem(p, left, end, sizeof(end) - 1);
+	bool begins = left >= sizeof(begin) && memcmp(p, begin, sizeof(begin) - 1) == 0;
+	const char *last = begins ? memmem(p, left, end, sizeof(end) - 1) : NULL;
 	if (!last)
 		return err_set(err, ERR_INVALID, "there is something besides whole \"%s\" blocks in it", begin);
 	size_t len = (size_t)(last - p) + sizeof(end) - 1, before = r->n;

@@ -39,7 +39,8 @@ static bool offers_ecdsa_signature(SSL *ssl, unsigned char hash_max)
 	int n = SSL_get_sigalgs(ssl, -1, NULL, NULL, NULL, NULL, NULL);
 	for (int i = 0; i < n; i++) {
 		unsigned char sig = 0, hash = 0;
-		if (SSL_get_sigalgs(ssl, i, NULL, NULL, NULL, &sig, &hash) > 0 && sig == SIG_ECDSA && hash >= HASH_SHA256 && hash <= hash_max)
+		if (SSL_get_sigalgs(ssl, i, NULL, NULL, NULL, &sig, &hash) > 0 && sig == SIG_ECDSA && hash >= HASH_SHA256 &&
+			hash <= hash_max)
 			return true;
 	}
 	return false;
@@ -65,7 +66,8 @@ int tls_certificate_callback(SSL *ssl, void *unused)
 }
 
 /* Ours decide the order. A client that offers none of ours goes on without: it is then spoken to as one that offers nothing. */
-int tls_alpn_callback(SSL *ssl, const unsigned char **ret, unsigned char *ret_len, const unsigned char *in, unsigned in_len, void *unused)
+int tls_alpn_callback(SSL *ssl, const unsigned char **ret, unsigned char *ret_len, const unsigned char *in, unsigned in_len,
+	void *unused)
 {
 	struct tls *t = SSL_get_app_data(ssl);
 	const struct alpn_list *ours = &t->alpn_ours;

@@ -65,7 +65,7 @@ static int take_alpn(struct tls *t)
 	return 0;
 }
 
-/* The library has verified already, or the handshake would not be over. This is the last place where that can be made sure of. */
+/* The library has verified already, or the handshake would not be over. This is the last place to make sure of that. */
 static int finish_handshake(struct tls *t)
 {
 	if (!t->mint && (SSL_get_verify_result(t->ssl) != X509_V_OK || !SSL_get0_peer_certificate(t->ssl))) {
@@ -251,8 +251,8 @@ void tls_close(struct tls *t)
 		ERR_clear_error();
 }
 
-/* The library sends alerts of its own choice only. While what we send is not encrypted yet, it is easily written by hand; a TLS 1.3
- * server encrypts from its first answer on. */
+/* The library sends alerts of its own choice only. While what we send is not encrypted yet, it is easily written by hand; a
+ * TLS 1.3 server encrypts from its first answer on. */
 int tls_refuse(struct tls *t)
 {
 	static const uint8_t alert[] = { SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_ACCESS_DENIED };

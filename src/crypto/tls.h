@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS 1.2 and 1.3 over memory (OpenSSL 3): bytes in, bytes out, no sockets. Contexts read files, connections never do, so contexts are
- * made before confinement.
+ * TLS 1.2 and 1.3 over memory (OpenSSL 3): bytes in, bytes out, no sockets. Contexts read files, connections never do, so
+ * contexts are made before confinement.
  */
 #pragma once
 
@@ -21,12 +21,13 @@
 struct tls;
 struct tls_roots; /* certificates that upstream servers are verified by */
 
-/* Call once before confinement and before any other function here: prepares the library (no configuration file, no engines, random
- * source) and spends what it allocates lazily. */
+/* Call once before confinement and before any other function of this folder: prepares the library (no configuration file, no
+ * engines, random source) and opens what it would open lazily. Under confinement getrandom must stay allowed. */
 int tls_prepare(struct err *err);
 
-/* The host's roots: $SSL_CERT_FILE / $SSL_CERT_DIR, else OpenSSL's default file and folder, read whole now. At least one certificate, or -1 with a
- * sentence that says where was looked. */
+/* The host's roots: $SSL_CERT_FILE and $SSL_CERT_DIR where set, else OpenSSL's default file, the bundles of the distributions, and
+ * OpenSSL's default folder, the first that has any; read whole now. At least one certificate, or NULL with a sentence that says
+ * where was looked. */
 struct tls_roots *tls_roots_read(struct err *err);
 /* These and `pem` (certificates, one or more; parsed strictly) besides. The base stays the caller's and must outlive. */
 struct tls_roots *tls_roots_with(const struct tls_roots *base, const char *pem, size_t len, struct err *err);

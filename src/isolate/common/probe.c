@@ -166,6 +166,7 @@ static int do_idmap(struct err *err)
 	if (enter_mount_namespace(err) < 0)
 		return -1;
 	cleanup_fd int userns = userns_create(&map, &map, err);
+	userns_collect();
 	if (userns < 0)
 		return -1;
 	cleanup_fd int root = mount_clone(AT_FDCWD, "/", false, MOUNT_SAFE_RO, userns, err);

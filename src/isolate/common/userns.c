@@ -65,8 +65,8 @@ static int write_map(int proc_fd, const char *file, const struct id_map *map, st
 /* Must not outlive a launcher that is killed at this line; one that was killed before prctl(2) is no longer our parent. */
 static int __attribute__((noreturn)) helper_main(void *arg)
 {
-	pid_t parent = *(pid_t *)arg;
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+	const pid_t *parent = arg;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != *parent)
 		_exit(0);
 	for (;;)
 		pause();
@@ -87,18 +87,39 @@ static int take_namespace(pid_t pid, const struct id_map *uids, const struct id_
 	return fd;
 }
 
+/* Helpers that were killed and not yet collected. Each shares our memory (nothing to copy) but needs a stack of its own until it
+ * is dead; all it does is wait for its end. */
+static struct helper {
+	_Alignas(16) char stack[4096];
+	pid_t parent;
+	pid_t pid; /* 0: none */
+} helpers[4];
+
+static void collect(struct helper *h)
+{
+	while (h->pid > 0 && waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	h->pid = 0;
+}
+
+void userns_collect(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(helpers); i++)
+		collect(&helpers[i]);
+}
+
 int userns_create(const struct id_map *uids, const struct id_map *gids, struct err *err)
 {
-	/* Shares our memory (nothing to copy) but has a stack of its own; all it does is wait for its end. */
-	static _Alignas(16) char stack[4096];
-	pid_t self = getpid();
-	pid_t pid = clone(helper_main, stack + sizeof(stack), CLONE_NEWUSER | CLONE_VM | CLONE_FILES | SIGCHLD, &self);
+	static size_t next;
+	struct helper *h = &helpers[next++ % ARRAY_LEN(helpers)];
+	collect(h);
+	h->parent = getpid();
+	pid_t pid = clone(helper_main, h->stack + sizeof(h->stack), CLONE_NEWUSER | CLONE_VM | CLONE_FILES | SIGCHLD, &h->parent);
 	if (pid < 0)
 		return err_sys(err, errno, "can't create a user namespace (see `bulkhead doctor`)");
+	h->pid = pid;
 	int fd = take_namespace(pid, uids, gids, err);
 	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
 	return fd;
 }
 

@@ -25,8 +25,9 @@ struct id_map {
  * doesn't fit), any other id k below 65535 as base+k. */
 void id_map_for_owner(struct id_map *ret, uint32_t owner, uint32_t base);
 /* A fresh user namespace with these maps (the caller must hold CAP_SETUID and CAP_SETGID here, or map only itself). Returns fd
- * or -1. */
+ * or -1. Takes a process for a moment, which is told to end and not waited for: userns_collect does that. */
 int userns_create(const struct id_map *uids, const struct id_map *gids, struct err *err);
+void userns_collect(void);
 /* Moves the caller into a fresh user namespace in which it is uid and gid `id`, with all capabilities there: the ordinary
  * user's way. Names what forbids it (sysctls, AppArmor, a container manager's filter). */
 int userns_enter_single(uint32_t id, struct err *err);

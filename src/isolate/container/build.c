@@ -294,5 +294,6 @@ int build_serve(void)
 	if (r < 0)
 		answer_failed(&launch, &err);
 	launch_message_done(&request);
+	userns_collect();
 	return r < 0 ? 1 : 0;
 }

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "policy/shadow.h"
 
 static const struct key top_keys[] = {
 	{ "version", parse_version, NULL },
@@ -54,6 +55,17 @@ static struct policy *blank(void)
 	return p;
 }
 
+/* Both in one, where there are two. */
+static char *join_warnings(char *a, char *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	char *both = mem_printf("%s; %s", a, b);
+	mem_free(a);
+	mem_free(b);
+	return both;
+}
+
 int policy_parse(const char *text, size_t len, const char *file, const char *now_date,
 	struct policy **ret, char **ret_warning, struct err *err)
 {
@@ -72,6 +84,7 @@ int policy_parse(const char *text, size_t len, const char *file, const char *now
 		policy_free(p);
 		return -1;
 	}
+	warning = join_warnings(warning, shadow_warning(p, shown));
 	policy_seal(p);
 	*ret = p;
 	if (ret_warning)

@@ -103,7 +103,8 @@ struct policy *policy_free(struct policy *p); /* accepts NULL; returns NULL */
 /* Parses and validates YAML. On failure the sentence begins with "FILE:LINE:COLUMN: ". Unknown keys, duplicate keys, anchors/aliases/tags, several
  * documents and wrong types are errors. Keys that are known but not enforced by this version (approve, tools, detect.denied_egress,
  * record.bodies, record.redact, record.retain, …) are refused with ERR_UNSUPPORTED by name. Limits that the file leaves out have the
- * built-in default. Files that the policy names (`ca`, `lock`) are read afterwards, by policy_load_files (request.h). `now_date` ("2026-11-30") judges review_by: past it, ret_warning is a sentence (free with mem_free), and with `strict: true` an error. */
+ * built-in default. Files that the policy names (`ca`, `lock`) are read afterwards, by policy_load_files (request.h). `now_date` ("2026-11-30") judges review_by: past it, ret_warning is a sentence (free with mem_free), and with `strict: true` an error.
+ * A rule that can never win is a warning too. */
 int policy_parse(const char *text, size_t len, const char *file, const char *now_date,
 	struct policy **ret, char **ret_warning, struct err *err);
 

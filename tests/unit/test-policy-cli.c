@@ -26,13 +26,18 @@ static int set_up(void **state)
 	if (!mkdtemp(dir) || chdir(dir) < 0)
 		return -1;
 	write_file("good.yaml", TEST_HEAD "review_by: 2000-01-01\nnetwork:\n  - { host: api.example.com }\n  - { host: 10.0.0.1, private: true }\n");
+	write_file("requests.yaml", TEST_HEAD "network:\n  - { host: api.example.com, methods: [GET], paths: [\"/a/**\"], secret: { name: github, header: authorization } }\n"
+		"  - { host: t.example.com }\n  - { host: n.example.com, registry: { protocol: npm, lock: lock.json } }\n  - { host: b.example.com, limits: { rate: 5/s } }\n");
+	write_file("lock.json", "{\"lockfileVersion\":3,\"packages\":{\"node_modules/x\":{\"version\":\"1.0.0\",\"integrity\":\"sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"}}}");
+	write_file("nolock.yaml", TEST_HEAD "network:\n  - { host: n.example.com, registry: { protocol: npm, lock: nowhere.json } }\n");
+	write_file("noca.yaml", TEST_HEAD "network:\n  - { host: n.example.com, ca: lock.json }\n");
 	write_file("bad.yaml", TEST_HEAD "netwrok: []\n");
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	return unlink("good.yaml") < 0 || unlink("bad.yaml") < 0 || chdir("/") < 0 || rmdir(dir) < 0 ? -1 : 0;
+	return unlink("requests.yaml") < 0 || unlink("lock.json") < 0 || unlink("nolock.yaml") < 0 || unlink("noca.yaml") < 0 || unlink("good.yaml") < 0 || unlink("bad.yaml") < 0 || chdir("/") < 0 || rmdir(dir) < 0 ? -1 : 0;
 }
 
 /* Runs the command with standard output in a file, and gives back what it wrote there. */
@@ -137,6 +142,54 @@ static void explain_in_json(void **state)
 	json_decref(v);
 }
 
+static void check_shows_what_rules_look_at(void **state)
+{
+	char *text = ASK(0, false, "check", "requests.yaml");
+	ASSERT_SAYS(text, "line 5: api.example.com: inspected: methods GET; paths /a/**; secret github in the header authorization\n");
+	ASSERT_SAYS(text, "line 7: n.example.com: inspected: the protocol's methods; npm registry, read only, what lock.json pins (1 digest), packages x\n");
+	ASSERT_SAYS(text, "line 8: b.example.com: at most rate 5/s\n");
+	assert_null(strstr(text, "t.example.com"));
+	/* files are looked for beside the policy, wherever that is */
+	char path[128];
+	snprintf(path, sizeof(path), "%s/requests.yaml", dir);
+	assert_int_equal(chdir("/"), 0);
+	ASSERT_SAYS(ASK(0, false, "check", path), "pins (1 digest)");
+	assert_int_equal(chdir(dir), 0);
+	assert_string_equal(ASK(EXIT_FAILED, false, "check", "nolock.yaml"), "");
+	json_t *v = parsed(ASK(EXIT_NO, true, "check", "noca.yaml"));
+	ASSERT_SAYS(json_string_value(json_object_get(json_object_get(v, "error"), "text")), "noca.yaml: `ca: lock.json` of the rule for n.example.com in line 5: it has no whole certificate");
+	json_decref(v);
+}
+
+static void explain_requests(void **state)
+{
+	ASSERT_SAYS(ASK(0, false, "explain", "requests.yaml", "api.example.com", "GET", "/a/b"), "secret: github is put in");
+	ASSERT_SAYS(ASK(0, false, "explain", "--policy", "requests.yaml", "api.example.com:443", "/a/b"), "allowed: GET /a/b of api.example.com port 443");
+	ASSERT_SAYS(ASK(0, false, "explain", "requests.yaml", "https://api.example.com/a/b?c"), "allowed: GET /a/b?c");
+	ASSERT_SAYS(ASK(EXIT_NO, false, "explain", "requests.yaml", "api.example.com", "POST", "/a/b"), "denied (method_not_allowed)");
+	ASSERT_SAYS(ASK(EXIT_NO, false, "explain", "requests.yaml", "api.example.com", "GET"), "denied (path_not_allowed)");
+	ASSERT_SAYS(ASK(EXIT_NO, false, "explain", "requests.yaml", "api.example.com", "/a/../b"), "denied (path_ambiguous)");
+	ASSERT_SAYS(ASK(EXIT_NO, false, "explain", "requests.yaml", "evil.org", "GET", "/a"), "no rule of policy");
+	ASSERT_SAYS(ASK(0, false, "explain", "requests.yaml", "t.example.com", "DELETE", "/"), "not inspected: a tunnel");
+	ASSERT_SAYS(ASK(0, false, "explain", "requests.yaml", "n.example.com", "/x/-/x-1.0.0.tgz"), "must have the digest that lock.json pins");
+	ASSERT_SAYS(ASK(0, false, "explain", "requests.yaml", "api.example.com"), "inspected: methods GET");
+	ASK(EXIT_FAILED, false, "explain", "requests.yaml", "api.example.com", "get", "/a");
+	ASK(EXIT_FAILED, false, "explain", "requests.yaml", "api.example.com", "/a", "GET");
+	json_t *v = parsed(ASK(0, true, "explain", "requests.yaml", "api.example.com", "GET", "/a/b"));
+	assert_true(json_is_true(json_object_get(v, "inspected")));
+	assert_string_equal(json_string_value(json_object_get(v, "method")), "GET");
+	assert_string_equal(json_string_value(json_object_get(v, "path")), "/a/b");
+	assert_string_equal(json_string_value(json_object_get(v, "secret")), "github");
+	json_decref(v);
+	v = parsed(ASK(EXIT_NO, true, "explain", "requests.yaml", "api.example.com", "/\xff\x1b"));
+	assert_true(json_is_null(json_object_get(v, "secret")));
+	json_decref(v);
+	v = parsed(ASK(0, true, "explain", "requests.yaml", "t.example.com", "GET", "/"));
+	assert_true(json_is_false(json_object_get(v, "inspected")));
+	assert_true(json_is_null(json_object_get(v, "method")));
+	json_decref(v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +197,8 @@ int main(void)
 		cmocka_unit_test(check_in_json),
 		cmocka_unit_test(explain_answers),
 		cmocka_unit_test(explain_in_json),
+		cmocka_unit_test(check_shows_what_rules_look_at),
+		cmocka_unit_test(explain_requests),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -367,6 +367,41 @@ static void very_many_secrets(void **state)
 	policy_free(p);
 }
 
+/* A rule behind one that lets everything through is a mistake that nothing else would show. */
+static void rules_that_never_win(void **state)
+{
+	static const struct { const char *rules; unsigned line; } cases[] = {
+		{ "  - { host: a.org }\n  - { host: a.org, methods: [GET] }\n", 6 },
+		{ "  - { host: \"*.a.org\", ports: [443, 80] }\n  - { host: x.a.org, inspect: true }\n", 6 },
+		{ "  - { host: \"*.a.org\" }\n  - { host: \"*.x.a.org\", inspect: true }\n", 6 },
+		{ "  - { host: 8.8.8.8 }\n  - { host: b.org }\n  - { host: 8.8.8.8, inspect: true }\n", 7 },
+		{ "  - { host: a.org, methods: [GET] }\n  - { host: a.org }\n", 0 },
+		{ "  - { host: a.org, inspect: true }\n  - { host: a.org, methods: [GET] }\n", 0 },
+		{ "  - { host: a.org }\n  - { host: a.org, ports: [443, 8443], methods: [GET] }\n", 0 },
+		{ "  - { host: a.org }\n  - { host: \"*.a.org\", methods: [GET] }\n  - { host: aa.org, inspect: true }\n", 0 },
+		{ "  - { host: x.a.org }\n  - { host: \"*.a.org\", methods: [GET] }\n", 0 },
+		{ "  - { host: a.org }\n  - { host: a.org, limits: { requests: 3 } }\n", 0 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cleanup_free char *yaml = mem_printf("%snetwork:\n%s", TEST_HEAD, cases[i].rules);
+		cleanup_free char *says = mem_printf(" in line %u is never asked", cases[i].line);
+		char *warning = NULL;
+		struct policy *p = NULL;
+		assert_int_equal(policy_parse(yaml, strlen(yaml), "p.yaml", TEST_DATE, &p, &warning, NULL), 0);
+		if (cases[i].line ? !warning || !strstr(warning, says) : warning != NULL)
+			fail_msg("%s-> %s", cases[i].rules, warning ? warning : "no warning");
+		mem_free(warning);
+		policy_free(p);
+	}
+	static const char both[] = H "review_by: 2000-01-01\nnetwork:\n  - { host: a.org }\n  - { host: a.org, inspect: true }\n";
+	struct policy *p = NULL;
+	char *warning = NULL;
+	assert_int_equal(policy_parse(both, strlen(both), "p.yaml", TEST_DATE, &p, &warning, NULL), 0);
+	assert_true(strstr(warning, "2000-01-01") && strstr(warning, "never asked"));
+	mem_free(warning);
+	policy_free(p);
+}
+
 static void long_timeout_with_a_reason(void **state)
 {
 	struct policy *p = policy_of(H "lifetime: { timeout: 2h, budget: \"nightly build\" }\n");
@@ -473,6 +508,7 @@ int main(void)
 		cmocka_unit_test(each_mistake_has_its_place_and_sentence),
 		cmocka_unit_test(rules_about_requests),
 		cmocka_unit_test(very_many_secrets),
+		cmocka_unit_test(rules_that_never_win),
 		cmocka_unit_test(review_date),
 		cmocka_unit_test(long_timeout_with_a_reason),
 		cmocka_unit_test(mounts_stand_parents_first),

@@ -263,7 +263,7 @@ HTTP = [
     ("LF alone in one line", [G + H[:-2] + "\nX: y\r\n\r\n"], BAD_HTTP),
     ("LF LF ends the head", [G + H[:-2] + "\n\n"], BAD_HTTP),
     ("control bytes in a header", [G + H + "X: a\x01b\r\n\r\n"], BAD_HTTP),
-    ("129 headers", [G + H + "X: y\r\n" * 128 + "\r\n"], BAD_HTTP),
+    ("257 headers", [G + H + "X: y\r\n" * 256 + "\r\n"], BAD_HTTP),
     ("head of 70 kB", [G + H + "X: " + "y" * 70000 + "\r\n\r\n"], BAD_HTTP),
     ("empty line first", ["\r\n" + G + H + "\r\n"], BAD_HTTP),
     ("LF first", ["\n" + G + H + "\r\n"], BAD_HTTP),

@@ -2,6 +2,7 @@
 #
 # The suite runs in a network namespace of its own, one link away from a host that has every address there is (egress/world.py), so that whatever
 # is dialled, looked up or sent is answered, and written down: by the servers there, and by a watcher of the packets that leave.
+# more_names: names that the suite needs besides, as servers.py takes them.
 # shellcheck shell=bash
 if [ "${TEST_WORLD:-}" != made ]; then
   if ! problem=$(unshare -n ip link set lo up 2>&1); then
@@ -27,7 +28,7 @@ servers_through=(nsenter -t "$far" -n --)
   ip route add local 0.0.0.0/0 dev lo table main; ip -6 route add local ::/0 dev lo table main'
 ip route add default via 11.1.1.2; ip -6 route add default via 2a00:1:1::2
 mapfile -t world_names < <(/usr/bin/python3 -B "$egress/world.py")
-start_servers --internet "$resolver" "${world_names[@]}"
+start_servers --internet "$resolver" "${world_names[@]}" ${more_names[@]+"${more_names[@]}"}
 mkdir -p "$work/empty"
 /usr/bin/python3 -B "$egress/watch.py" "$work/packets" "$work/empty" >"$work/watch" &
 watcher=$!

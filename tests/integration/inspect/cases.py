@@ -278,6 +278,38 @@ def http2():
 WANT_H2 = {"CONNECT": MALFORMED}
 
 
+GIT = [("GET", "/acme/tools.git/info/refs?service=git-upload-pack", OK), ("POST", "/acme/tools.git/git-upload-pack", OK), ("GET", "/acme/tools/info/refs?service=git-upload-pack", OK),
+       ("GET", "/acme/tools.git/info/refs?service=git-receive-pack", "push_not_allowed"), ("POST", "/acme/tools.git/git-receive-pack", "push_not_allowed"),
+       ("POST", "/acme/tools.git/info/lfs/objects/batch", "push_not_allowed"), ("GET", "/acme/tools.git/git-upload-pack", "method_not_allowed"), ("PUT", "/acme/tools.git/git-receive-pack", "method_not_allowed"),
+       ("GET", "/acme/tools.git/info/refs", "path_not_allowed"), ("GET", "/acme/tools.git/info/refs?service=git-upload-pack&service=git-receive-pack", "path_not_allowed"),
+       ("GET", "/acme/tools.git/info/refs?service=git%2dreceive-pack", "path_not_allowed"), ("GET", "/acme/tools.git/info/refs?SERVICE=git-receive-pack", "path_not_allowed"),
+       ("GET", "/acme/tools.git/HEAD", "path_not_allowed"), ("GET", "/acme/tools.git/objects/info/packs", "path_not_allowed"), ("GET", "/acme/tools", "repository_not_allowed"), ("GET", "/acme/tools/settings", "path_not_allowed"),
+       ("GET", "/acme/other.git/info/refs?service=git-upload-pack", "repository_not_allowed"), ("POST", "/acme/other.git/git-upload-pack", "repository_not_allowed"),
+       ("POST", "/acme/other.git/git-receive-pack", "repository_not_allowed"), ("GET", "/ACME/tools.git/info/refs?service=git-upload-pack", "repository_not_allowed"),
+       ("GET", "/acme/tools.git.git/info/refs?service=git-upload-pack", "repository_not_allowed"), ("GET", "/x/acme/tools.git/info/refs?service=git-upload-pack", "repository_not_allowed"),
+       ("GET", "/acme/tools.git/../other.git/info/refs?service=git-upload-pack", AMBIGUOUS), ("GET", "/acme/tools.git/%2e%2e/other.git/info/refs?service=git-upload-pack", AMBIGUOUS),
+       ("GET", "/acme%2ftools.git/info/refs?service=git-upload-pack", AMBIGUOUS), ("GET", "/acme//tools.git/info/refs?service=git-upload-pack", AMBIGUOUS), ("GET", "/info/refs?service=git-upload-pack", "repository_not_allowed")]
+NPM = [("GET", "/npm/hello-box", OK), ("GET", "/npm/hello-box/latest", OK), ("GET", "/npm/hello-box/-/hello-box-1.2.3.tgz", OK), ("GET", "/npm/@acme/x", OK), ("GET", "/npm/@acme%2fx", OK), ("GET", "/npm/@acme/x/-/x-1.0.0.tgz", OK),
+       ("GET", "/npm/-/ping", OK), ("GET", "/npm/-/package/hello-box/dist-tags", OK), ("GET", "/npm/evil", "package_not_allowed"), ("GET", "/npm/evil/-/evil-1.0.0.tgz", "package_not_allowed"), ("GET", "/npm/@evil/x", "package_not_allowed"),
+       ("GET", "/npm/@evil%2fx", "package_not_allowed"), ("GET", "/npm/HELLO-BOX", "package_not_allowed"), ("GET", "/npm/hello-box/-/evil-1.0.0.tgz", "path_not_allowed"), ("GET", "/npm/hello-box/-/hello-box-1.2.3.tgz/x", "path_not_allowed"),
+       ("GET", "/npm/@acme%2f..%2fevil", AMBIGUOUS), ("GET", "/npm/hello-box/../evil", AMBIGUOUS), ("GET", "/npm/hello-box%2f..%2fevil", AMBIGUOUS), ("GET", "/hello-box", "path_not_allowed"), ("GET", "/npm", "path_not_allowed"),
+       ("GET", "/npm/-/v1/search?text=x", "package_not_allowed"), ("POST", "/npm/-/npm/v1/security/audits/quick", "package_not_allowed"), ("GET", "/npm/-/npm/v1/tokens", "path_not_allowed"), ("GET", "/npm/-/package/evil/dist-tags", "package_not_allowed"),
+       ("PUT", "/npm/hello-box", "method_not_allowed"), ("PUT", "/npm/evil", "method_not_allowed"), ("DELETE", "/npm/hello-box/-rev/1", "method_not_allowed"), ("PUT", "/npm/-/user/org.couchdb.user:x", "method_not_allowed"),
+       ("POST", "/npm/-/npm/v1/tokens", "method_not_allowed"), ("PUT", "/npm/-/package/hello-box/dist-tags/latest", "method_not_allowed"), ("POST", "/npm/hello-box", "method_not_allowed")]
+LOCKED = [("GET", "/npm/hello-box/-/hello-box-1.2.3.tgz", OK), ("GET", "/npm/hello-box", OK), ("GET", "/npm/hello-box/-/hello-box-1.2.4.tgz", "not_pinned"), ("GET", "/npm/evil", "package_not_allowed"),
+          ("GET", "/npm/bad-box/-/bad-box-1.0.0.tgz", "arrived:digest_mismatch"), ("GET", "/npm/hello-box/-/hello-box-1.2.3.tgz?x=y", OK), ("GET", "/npm/hello-box/-/HELLO-BOX-1.2.3.tgz", "path_not_allowed")]
+CHANGING = [("GET", "/acme/tools.git/info/refs?service=git-receive-pack", OK), ("POST", "/acme/tools.git/git-receive-pack", OK), ("POST", "/other/tools.git/git-receive-pack", "repository_not_allowed")]
+
+
+def protocols():
+    for road in ROADS[:2] + ROADS[3:5]:
+        for host, rows in ("git.wild.test", GIT), ("push.wild.test", CHANGING), ("npm.wild.test", NPM), ("lock.wild.test", LOCKED):
+            for method, path, want in rows:
+                yield Case(f"{host}: {method} {path}", road, [request(road, host=host, method=method, path=path, fields=[("X-Case", "%C%")], body=b"x" if method in ("POST", "PUT") else None)], want, host=host)
+        whole = [("X-Case", "%C%"), ("Range", "bytes=0-1"), ("If-None-Match", '"x"'), ("Accept-Encoding", "gzip")]
+        yield Case("a part of what is pinned", road, [request(road, host="lock.wild.test", path=LOCKED[0][1], fields=whole)], OK, host="lock.wild.test", sees="whole")
+
+
 def table():
     Case.numbers = itertools.count(1)
-    return list(itertools.chain(paths(), requests(), authorities(), framing(), upgrades(), http2()))
+    return list(itertools.chain(paths(), requests(), authorities(), framing(), upgrades(), http2(), protocols()))

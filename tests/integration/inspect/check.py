@@ -32,7 +32,7 @@ def problem(case):
         else:
             got.append(g[2] or ("ok" if g[1] in (200, 101) else str(g[1])))
     in_body = [w.startswith("body:") for w in case.want]
-    want = [w.removeprefix("body:") for w in case.want]
+    want = [w.removeprefix("body:").removeprefix("arrived:") for w in case.want]
     if got != want:
         return f"expected {want}, got {got} ({answer['got']}, record {told})"
     refused = [w for w in want if w != "ok"]
@@ -40,12 +40,16 @@ def problem(case):
         return f"the record has {told}, not {refused}"
     if any(in_body):  # its head was allowed: no whole request may arrive
         return f"arrived whole: {arrived}" if any(s.get("body") is not None for s in arrived) else None
-    if len(arrived) != want.count("ok") or any("head" not in s for s in arrived):
-        return f"{want.count('ok')} should have arrived, and {arrived} did"
+    due = sum(w == "ok" or w.startswith("arrived:") for w in case.want)
+    if len(arrived) != due or any("head" not in s for s in arrived):
+        return f"{due} should have arrived, and {arrived} did"
     if case.sees and case.sees.startswith("body:"):
         return None if arrived[0]["body"] == case.sees[5:] else f"the server saw the body {arrived[0]['body']}"
     if case.sees == "host":
         return None if f"\r\nHost: allowed.test:{case.port}\r\n" in arrived[0]["head"] else f"the server saw {arrived[0]['head']}"
+    if case.sees == "whole":
+        head = arrived[0]["head"].lower()
+        return None if "range" not in head and "if-none" not in head and "\r\naccept-encoding: identity\r\n" in head else f"the server saw {head}"
     if case.sees == "no upgrade":
         return f"passed on: {arrived[0]['head']}" if "upgrade" in arrived[0]["head"].lower() else None
     if case.sees and arrived[0]["head"].split("\r\n")[0] != case.fill(case.sees):

@@ -66,10 +66,12 @@ static bool lists_method(const struct request_rule *r, const char *method, size_
 
 static char folded(char c)
 {
-	return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c - 'A' + 'a');
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
 }
 
-/* The same to some server: case, and "_" for "-" (CGI and its heirs). */
+/* The same to some server: case, and "_", "." or another mark for "-" (CGI and its heirs, PHP). */
 static bool is_alike(const struct request_field *f, const char *name)
 {
 	size_t n = strlen(name);

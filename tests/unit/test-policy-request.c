@@ -16,7 +16,7 @@ static void methods(void **state)
 		{ "POST /?method=PUT", OK } };
 	ask_all(p, "a.org", cases, ARRAY_LEN(cases));
 	static const char *const bad[][3] = { { "x-http-method-override", "DELETE" }, { "x-http-method", "PUT" }, { "x-method-override", "PATCH" }, { "X-HTTP-Method-Override", "DELETE" },
-		{ "x_http_method_override", "DELETE" }, { "x-http-method-override", "" }, { "x-http-method-override", "GET, DELETE" } };
+		{ "x_http_method_override", "DELETE" }, { "x.http.method.override", "DELETE" }, { "X-HTTP_Method.Override", "DELETE" }, { "x-http-method-override", "" }, { "x-http-method-override", "GET, DELETE" } };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(ask_with(p, "a.org", "POST /", bad[i]), REASON_METHOD_NOT_ALLOWED);
 	static const char *const good[] = { "x-http-method-override", "GET", NULL };
@@ -52,7 +52,7 @@ static void paths(void **state)
 	ask(p, "a.org", "GET /%72epos/acme/%41?q=%41");
 	assert_string_equal(asked_path.path, "/repos/acme/A");
 	assert_string_equal(asked_path.query, "q=%41");
-	static const char *const names[] = { "x-original-url", "X-Rewrite-URL", "x_original_url", "x-forwarded-prefix", "x-original-uri", "x-override-url", "x-forwarded-uri" };
+	static const char *const names[] = { "x-original-url", "X-Rewrite-URL", "x_original_url", "x.original.url", "x-forwarded-prefix", "x-original-uri", "x-override-url", "x-forwarded-uri" };
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		const char *const fields[] = { names[i], "/admin", NULL };
 		assert_int_equal(ask_with(p, "a.org", "GET /user", fields), REASON_HEADER_NOT_ALLOWED);

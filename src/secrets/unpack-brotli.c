@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 #include "secrets/unpack-codec.h"
-#include "secrets/wipe.h"
 
 struct brotli_codec {
 	struct codec codec;
@@ -13,12 +12,12 @@ struct brotli_codec {
 
 static void *brotli_malloc(void *opaque, size_t size)
 {
-	return wipe_malloc(size);
+	return codec_malloc(size);
 }
 
 static void brotli_free(void *opaque, void *p)
 {
-	wipe_free(p);
+	codec_free(p);
 }
 
 static int brotli_step(struct codec *codec, struct span_in *in, struct span_out *out, struct err *err)

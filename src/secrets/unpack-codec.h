@@ -25,6 +25,10 @@ struct codec {
 	bool pending;	/* it has more to give than there was room for */
 };
 
+/* For the libraries, whose windows a server chooses: all of them together within UNPACK_MEMORY_MAX (else NULL), and zeroed when freed. */
+void *codec_malloc(size_t size);
+void codec_free(void *p);
+
 /* NULL: no memory. */
 struct codec *codec_gzip_new(void);
 struct codec *codec_deflate_new(void);

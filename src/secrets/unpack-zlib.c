@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "secrets/unpack-codec.h"
-#include "secrets/wipe.h"
 
 #define GZIP_BITS (15 + 16)
 #define ZLIB_BITS 15
@@ -23,12 +22,12 @@ struct zlib_codec {
 
 static void *zlib_malloc(void *opaque, unsigned n, unsigned size)
 {
-	return wipe_malloc((size_t)n * size);
+	return codec_malloc((size_t)n * size);
 }
 
 static void zlib_free(void *opaque, void *p)
 {
-	wipe_free(p);
+	codec_free(p);
 }
 
 static int start(struct zlib_codec *c, int bits, struct err *err)

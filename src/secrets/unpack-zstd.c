@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "secrets/unpack-codec.h"
-#include "secrets/wipe.h"
 
 #define WINDOW_LOG_MAX 23
 
@@ -16,12 +15,12 @@ struct zstd_codec {
 
 static void *zstd_malloc(void *opaque, size_t size)
 {
-	return wipe_malloc(size);
+	return codec_malloc(size);
 }
 
 static void zstd_free(void *opaque, void *p)
 {
-	wipe_free(p);
+	codec_free(p);
 }
 
 static int zstd_step(struct codec *codec, struct span_in *in, struct span_out *out, struct err *err)

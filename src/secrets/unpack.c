@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "secrets/unpack-codec.h"
+#include "secrets/wipe.h"
 
 #define CODINGS_MAX 3u
 #define BETWEEN_SIZE (16u * 1024u)
@@ -25,6 +26,23 @@ struct unpack {
 	size_t n;
 	uint64_t taken;
 };
+
+/* ---- memory ---- */
+
+static size_t held;
+
+void *codec_malloc(size_t size)
+{
+	void *p = size <= UNPACK_MEMORY_MAX - held ? wipe_malloc(size) : NULL;
+	held += wipe_size(p);
+	return p;
+}
+
+void codec_free(void *p)
+{
+	held -= wipe_size(p);
+	wipe_free(p);
+}
 
 /* ---- the list ---- */
 

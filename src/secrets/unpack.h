@@ -12,6 +12,7 @@
 #include "base/err.h"
 
 #define UNPACK_RATIO_MAX 2000u
+#define UNPACK_MEMORY_MAX (512u * 1024u * 1024u) /* of all answers that are unpacked at once; beyond, ERR_PROTOCOL or ERR_MEMORY */
 #define UNPACK_ACCEPT "gzip, deflate, br, zstd" /* what may be asked of a server whose answers are scrubbed */
 
 struct unpack;

@@ -31,3 +31,8 @@ void wipe_free(void *p)
 	mem_wipe(p, h->size);
 	free(h);
 }
+
+size_t wipe_size(const void *p)
+{
+	return p ? ((const struct header *)p - 1)->size : 0;
+}

@@ -6,3 +6,4 @@
 
 void *wipe_malloc(size_t size); /* NULL when there is no memory */
 void wipe_free(void *p);
+size_t wipe_size(const void *p);  /* as asked for; NULL: 0 */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "gate/upstream-link.h"
+#include "secrets/unpack.h"
 
 #define VALUE "s3cr3t-value-0001"
 #define BASE64 "czNjcjN0LXZhbHVlLTAwMDE="
@@ -255,8 +256,8 @@ static void answers_without_a_body_stay_so(void **state)
 	}
 }
 
-/* Of what may hold the secret no part by itself; of the rest parts are fine. */
-static void parts_of_answers_are_asked_for_only_without_a_secret(void **state)
+/* Of what may hold the secret no part by itself, whoever asks: the server may have kept it. */
+static void no_part_is_asked_for_where_a_secret_goes(void **state)
 {
 	struct user *s;
 	struct urig *r = start("h2", &s);
@@ -269,9 +270,58 @@ static void parts_of_answers_are_asked_for_only_without_a_secret(void **state)
 	assert_int_equal(http_head_count(&s->served->head, "range"), 0);
 	assert_int_equal(http_head_count(&s->served->head, "if-range"), 0);
 	c = fetch_with(r, s, "GET", "range: bytes=0-4");
+	assert_int_equal(c->head.status, 200);
+	assert_int_equal(http_head_count(&s->served->head, "range"), 0);
+	urig_free(r);
+}
+
+/* Of places where none goes, parts are fine. */
+static void parts_are_asked_for_elsewhere(void **state)
+{
+	struct urig *r = urig_new();
+	struct user *s = urig_server(r, r->mint, "api.example", "h2");
+	urig_server(r, r->mint, "other.example", "h2");
+	urig_run(r, "[{ host: other.example, ports: [@1], private: true, ca: rig.pem, secret: { name: key, header: Authorization } }, "
+		    "{ host: api.example, ports: [@0], private: true, ca: rig.pem, inspect: true }]", (const char *const[]){ "key", NULL });
+	urig_secret(r, "key", VALUE, 1);
+	struct call *c = urig_open(r, 1, "https", at(s), "h2,http/1.1");
+	URIG_WAIT(r, c->answered || c->closed);
+	c = fetch_with(r, s, "GET", "range: bytes=0-4");
+	assert_int_equal(c->head.status, 200);
 	assert_string_equal(served_field(s->served, "range"), "bytes=0-4");
 	assert_string_equal(served_field(s->served, "accept-encoding"), "identity");
 	urig_free(r);
+}
+
+/* ---- memory ---- */
+
+/* A zstd frame that wants its whole window of 8 MiB, and goes on. */
+static bool hold_window(struct unpack **ret)
+{
+	static const uint8_t head[] = { 0x28, 0xb5, 0x2f, 0xfd, 0, 0x68, 0x08, 0, 0, 'x' };
+	struct buf out;
+	struct err err;
+	size_t used;
+	buf_init(&out, 1024);
+	assert_int_equal(unpack_new("zstd", ret, &err), 0);
+	bool held = unpack_feed(*ret, head, sizeof(head), &used, &out, &err) == 0;
+	buf_free(&out);
+	return held;
+}
+
+/* How much memory an answer wants is the server's choice, and how many there are at once the box's. */
+static void unpacking_holds_so_much_memory_and_no_more(void **state)
+{
+	enum { WINDOW = 8 * 1024 * 1024, N = UNPACK_MEMORY_MAX / WINDOW };
+	struct unpack *many[N + 1] = { NULL };
+	size_t n = 0;
+	while (n <= N && hold_window(&many[n]))
+		n++;
+	assert_in_range(n, N / 2, N);
+	for (size_t i = 0; i <= N; i++)
+		unpack_free(many[i]);
+	assert_true(hold_window(&many[0]));
+	unpack_free(many[0]);
 }
 
 /* ---- WebSocket ---- */
@@ -438,7 +488,9 @@ int main(void)
 		cmocka_unit_test(a_body_that_grows_waits_for_its_receiver),
 		cmocka_unit_test(what_cannot_be_read_is_not_handed_over),
 		cmocka_unit_test(answers_without_a_body_stay_so),
-		cmocka_unit_test(parts_of_answers_are_asked_for_only_without_a_secret),
+		cmocka_unit_test(no_part_is_asked_for_where_a_secret_goes),
+		cmocka_unit_test(parts_are_asked_for_elsewhere),
+		cmocka_unit_test(unpacking_holds_so_much_memory_and_no_more),
 		cmocka_unit_test(a_websocket_is_scrubbed_towards_the_box),
 		cmocka_unit_test(a_websocket_with_extensions_is_refused),
 		cmocka_unit_test(events_are_not_held_back),

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "gate/upstream/inject.h"
 #include "gate/upstream/swap.h"
+#include "policy/rule.h"
 
 /* What of a rule's binding an exchange needs, on its own: the policy may change meanwhile. */
 struct binding {
@@ -284,9 +285,6 @@ static bool inject(struct exchange *x, struct http_head *head)
 		exchange_refuse(x, REASON_SECRET_UNAVAILABLE, "the secret was revoked while the request waited");
 		return false;
 	}
-	/* Of an answer that may hold the secret no part by itself: pieces of a secret can't be recognised. */
-	http_head_remove(head, "range");
-	http_head_remove(head, "if-range");
 	int r = how->place == SECRET_IN_BODY ? inject_body(x, head, value, len) :
 					       inject_put(how, vault_placeholder(x->u->vault, x->binding.secret), value, len, head);
 	if (r < 0) {
@@ -327,14 +325,37 @@ static void send_head(struct exchange *x, const struct http_head *head)
 	kick_near(x);
 }
 
+/* Is any request to the place given a secret? A server may keep it, and hand it out again to one that wasn't. */
+static bool place_has_secret(const struct exchange *x)
+{
+	const struct policy *p = x->u->policy;
+	const struct gate_target *t = &x->flow->target;
+	bool has = x->inject || x->flow->secrets_used;
+	for (size_t i = 0; !has && i < p->n_rules; i++) {
+		const struct network_rule *rule = &p->rules[i];
+		has = rule->request && rule->request->secret && rule_opens(rule, t->literal ? NULL : &t->name, t->literal ? &t->ip : NULL, t->port);
+	}
+	return has;
+}
+
+/* Of an answer that may hold a secret no part by itself: pieces of a secret can't be recognised. */
+static void ask_for_the_whole(const struct exchange *x, struct http_head *head)
+{
+	if (!place_has_secret(x))
+		return;
+	http_head_remove(head, "range");
+	http_head_remove(head, "if-range");
+}
+
 void exchange_connect(struct exchange *x, struct origin *o)
 {
 	struct http_head head;
 	x->reused = origin_used(o);
 	x->origin = o;
 	http_head_init(&head);
-	if (http_head_copy(&head, &x->head) < 0 || http_head_set(&head, &head.authority, x->flow->host, strlen(x->flow->host)) < 0 ||
-		answer_prepare(x->u->vault, &head) < 0) {
+	int r = http_head_copy(&head, &x->head) | http_head_set(&head, &head.authority, x->flow->host, strlen(x->flow->host));
+	ask_for_the_whole(x, &head);
+	if (r < 0 || answer_prepare(x->u->vault, &head) < 0) {
 		exchange_detach(x);
 		exchange_refuse(x, REASON_HTTP_MALFORMED, "the request's head is too large");
 	} else if (!x->inject || inject(x, &head)) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The servers that inspected requests are meant for: origin.py FOLDER [NAME…] listens with TLS at 9443 and in the clear at 9080, and writes every
 byte down: one JSON line a request into FOLDER/seen, {"tls", "sni", "head", "body"}, and what came behind a request's end as {"rest"}.
-/api/big/N answers with N bytes, /api/slow/SECONDS one byte now and the rest then, /ws takes an upgrade and echoes, everything else a few words."""
+/…/big/N answers with N bytes, /…/slow/SECONDS one byte now and the rest then, /ws takes an upgrade and echoes, everything else a few words."""
 import base64, hashlib, json, os, socket, ssl, sys, threading, time
 
 folder = sys.argv[1]
@@ -53,9 +53,9 @@ def read_body(reader, fields):
 
 def answer(sock, path):
     parts = path.split("?")[0].split("/")
-    if parts[1:3] == ["api", "big"]:
+    if parts[2:3] == ["big"]:
         sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % int(parts[3]) + b"x" * int(parts[3]))
-    elif parts[1:3] == ["api", "slow"]:
+    elif parts[2:3] == ["slow"]:
         sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n1")
         time.sleep(float(parts[3]))
         sock.sendall(b"234")

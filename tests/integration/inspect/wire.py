@@ -122,30 +122,34 @@ class H2:
         if body is not None:
             self.c.send(frame(DATA, END_STREAM if end else 0, stream, body))
 
+    def step(self):
+        """Takes one frame."""
+        head = self.c.take(9)
+        size, kind, flags, of = int.from_bytes(head[:3], "big"), head[3], head[4], int.from_bytes(head[5:], "big")
+        payload = self.c.take(size)
+        if kind == SETTINGS and not flags & ACK:
+            self.c.send(frame(SETTINGS, ACK, 0))
+        elif kind == PING and not flags & ACK:
+            self.c.send(frame(PING, ACK, 0, payload))
+        elif kind == HEADERS:
+            fields = dict((str(n), str(v)) for n, v in self.decoder.decode(payload))
+            if not fields.get(":status", "").startswith("1"):
+                self.answers.setdefault(of, fields)
+        elif kind == DATA:
+            self.body[of] = self.body.get(of, b"") + payload
+            if payload:
+                self.c.send(frame(WINDOW, 0, of, struct.pack(">I", len(payload))))
+        elif kind == RST:
+            self.ended.setdefault(of, f"reset {int.from_bytes(payload[:4], 'big')}")
+        elif kind == GOAWAY and int.from_bytes(payload[4:8], "big"):
+            raise Gone(f"goaway {int.from_bytes(payload[4:8], 'big')}")
+        if kind in (HEADERS, DATA) and flags & END_STREAM:
+            self.ended.setdefault(of, "end")
+
     def wait(self, stream):
         """(status, fields, body), or Gone("reset CODE" or "goaway CODE")."""
         while stream not in self.ended and not (stream in self.tunnels and stream in self.answers):
-            head = self.c.take(9)
-            size, kind, flags, of = int.from_bytes(head[:3], "big"), head[3], head[4], int.from_bytes(head[5:], "big")
-            payload = self.c.take(size)
-            if kind == SETTINGS and not flags & ACK:
-                self.c.send(frame(SETTINGS, ACK, 0))
-            elif kind == PING and not flags & ACK:
-                self.c.send(frame(PING, ACK, 0, payload))
-            elif kind == HEADERS:
-                fields = dict((str(n), str(v)) for n, v in self.decoder.decode(payload))
-                if not fields.get(":status", "").startswith("1"):
-                    self.answers.setdefault(of, fields)
-            elif kind == DATA:
-                self.body[of] = self.body.get(of, b"") + payload
-                if payload:
-                    self.c.send(frame(WINDOW, 0, of, struct.pack(">I", len(payload))))
-            elif kind == RST:
-                self.ended.setdefault(of, f"reset {int.from_bytes(payload[:4], 'big')}")
-            elif kind == GOAWAY and int.from_bytes(payload[4:8], "big"):
-                raise Gone(f"goaway {int.from_bytes(payload[4:8], 'big')}")
-            if kind in (HEADERS, DATA) and flags & END_STREAM:
-                self.ended.setdefault(of, "end")
+            self.step()
         if stream not in self.answers:
             raise Gone(self.ended[stream])
         fields = self.answers[stream]

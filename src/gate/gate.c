@@ -133,8 +133,8 @@ void gate_asked_name(struct gate *g, const struct gate_msg_name *m)
 		v.reason = REASON_BAD_NAME; /* an address is nothing to ask DNS for */
 	else if (v.reason == REASON_NONE)
 		v = policy_decide_name(g->policy, &t.name, 0);
-	if (g->interceptor)
-		g->interceptor_ops->look(g->interceptor, NULL, "name", t.text, strlen(t.text));
+	if (g->interceptor && g->interceptor_ops->look(g->interceptor, NULL, "name", t.text, strlen(t.text)))
+		v = (struct verdict){ .reason = REASON_SECRET_MISPLACED, .rule = -1 };
 	struct gate_msg_answer a = { .query = m->query, .allowed = v.allow };
 	if (v.allow)
 		a.n_ports = (uint16_t)policy_ports_of(g->policy, &t.name, a.ports, WIRE_PORTS_MAX);

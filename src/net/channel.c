@@ -306,6 +306,7 @@ static bool read_tls(struct channel *ch)
 			break;
 		any = true;
 		give(ch, plain, n);
+		mem_wipe(plain, n); /* an answer may hold what is taken out of it later */
 	}
 	return any;
 }

@@ -10,7 +10,7 @@
 
 void placeholder_new(const char *name, char out[PLACEHOLDER_MAX])
 {
-	static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+	static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz"; /* of one case: names are judged in lower case, and it is to be found in them */
 	char random[RANDOM_LETTERS + 1];
 	for (unsigned i = 0; i < RANDOM_LETTERS; i++)
 		random[i] = letters[randombytes_uniform(sizeof(letters) - 1)];

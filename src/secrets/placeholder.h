@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a box holds instead of a secret: "bulkhead-NAME-" and 32 random letters and digits of its own sandbox. Worth nothing outside. */
+/* What a box holds instead of a secret: "bulkhead-NAME-" and 32 random lower-case letters and digits of its own sandbox. Worth nothing outside. */
 #pragma once
 
 #include <stdbool.h>

@@ -105,18 +105,17 @@ static int write_policy(struct sandbox *s, const struct policy *p, struct err *e
 	return fd_replace_file_at(sandbox_dir_fd(s->dir), SANDBOX_POLICY_FILE, json, strlen(json), 0600, false, err);
 }
 
-/* The file goes first: what can fail without harm comes before what can't be taken back. A half that has it while the other doesn't is the end of the sandbox. */
+/*
+ * The file goes first: what can fail without harm comes before what can't be taken back. The upstream half gets the policy when the front half has
+ * confirmed it, so that what is cut is cut, and counted, once. A half that has it while the other doesn't is the end of the sandbox.
+ */
 static int begin_policy(struct sandbox *s, struct policy *next, uint64_t generation, struct err *err)
 {
 	if (write_policy(s, next, err) < 0)
 		return err_wrap(err, "the policy can't be kept, so it was not changed");
-	if (gate_link_policy(s->gate, generation, next, err) < 0) {
-		write_policy(s, s->policy, NULL);
-		return -1;
-	}
-	if (!s->upstream || upstream_link_policy(s->upstream, generation, next, err) == 0)
+	if (gate_link_policy(s->gate, generation, next, err) == 0)
 		return 0;
-	sandbox_fail(s, err);
+	write_policy(s, s->policy, NULL);
 	return -1;
 }
 
@@ -176,10 +175,14 @@ static int half_done(struct sandbox *s, const struct gate_msg_policy_set *m, boo
 {
 	struct policy_change *p = s->live_changes ? &s->live_changes->policy : NULL;
 	bool *done = p && p->next ? upstream ? &p->upstream_done : &p->gate_done : NULL;
-	if (!done || *done || m->generation != p->generation)
+	if (!done || *done || (upstream && !p->gate_done) || m->generation != p->generation)
 		return err_set(err, ERR_PROTOCOL, "the gate confirmed a policy that it wasn't given");
 	*done = true;
-	p->cut += m->cut;
+	if (!upstream) {
+		p->cut = m->cut;
+		if (s->upstream && upstream_link_policy(s->upstream, p->generation, p->next, err) < 0)
+			return -1;
+	}
 	policy_maybe_done(s->live_changes);
 	return 0;
 }

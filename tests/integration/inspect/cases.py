@@ -21,7 +21,7 @@ class Case:
         self.port = port or (TLS if self.tls else CLEAR)
         self.sni = host if sni is None else sni
         self.connect, self.silent, self.method, self.sees = connect, silent, method, sees
-        self.want = want if isinstance(want, list) else [want]
+        self.want = want if isinstance(want, list) else [str(want)]
         self.mark = f"case-{self.number}."
 
     def fill(self, part):
@@ -182,7 +182,7 @@ def framing():
             "NUL in a value": raw([get, host, b"X: y\0z"]), "NUL in the path": raw([b"GET /api/x\0?%C% HTTP/1.1", host]),
             "a blank in a name": raw([get, host, b"X Y: z"]), "no colon": raw([get, host, b"XY"]), "no name": raw([get, host, b": z"]),
             "a blank in the path": raw([b"GET /api/x?%C% /secret HTTP/1.1", host]), "a tab in the request line": raw([b"GET\t/api/x?%C% HTTP/1.1", host]),
-            "two blanks": raw([b"GET  /api/x?%C% HTTP/1.1", host]), "a blank at the end of the line": raw([get + b" ", host]), "a blank in front": b" " + raw([get, host]),
+            "two blanks": raw([b"GET  /api/x?%C% HTTP/1.1", host]), "a blank at the end of the line": raw([get + b" ", host]), "a blank in front": b" " + raw([get, host]), "an empty line in front": b"\r\n" + raw([get, host]),
             "two Host": raw([get, host, host]), "two different Host": raw([get, host, b"Host: other.test"]), "Host behind a fold": raw([get, b"X: y\r\n " + host, b"Host: other.test"]),
             "Host with a blank in front of the colon": raw([get, host, b"Host : other.test"]),
             "no Host": raw([get, b"X: y"]), "no Host in HTTP/1.0": raw([b"GET /api/x?%C% HTTP/1.0", b"X: y"]),
@@ -278,6 +278,60 @@ def http2():
 WANT_H2 = {"CONNECT": MALFORMED}
 
 
+def swallowed():
+    """Bodies that look like requests, of requests that are refused and of ones that aren't: they are bodies."""
+    for road in ROADS:
+        port = port_of(road)
+        inner = f"GET /api/inner?%C% HTTP/1.1\r\nHost: allowed.test:{port}\r\n\r\n".encode()
+        if road[1] == "h2":
+            yield Case("a refused body that looks like a request", road, [request(road, method="POST", path="/secret?%C%", body=inner), request(road)], ["path_not_allowed", OK])
+            continue
+        refused, allowed = request(road, method="POST", path="/secret?%C%"), request(road, method="POST")
+        too_large = "proxy_malformed" if road[0] == "absolute" else MALFORMED
+
+        def sized(message, body):
+            return message.replace(b"\r\n\r\n", b"\r\nContent-Length: %LENGTH%\r\n\r\n") + body
+        def chunked(message, body):
+            return message.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n") + b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+        plain = f"GET /api/inner HTTP/1.1\r\nHost: allowed.test:{port}\r\n\r\n".encode()
+        length = str(len(plain)).encode()
+        yield Case("a refused body that looks like a request", road, [sized(refused, plain).replace(b"%LENGTH%", length), request(road)], ["path_not_allowed", OK])
+        yield Case("a refused chunked body that looks like a request", road, [chunked(refused, plain), request(road)], ["path_not_allowed", OK])
+        yield Case("a body of a GET that looks like a request", road, [sized(request(road), plain).replace(b"%LENGTH%", length)], OK, sees="body:" + plain.decode())
+        yield Case("a body that looks like a request", road, [sized(allowed, plain).replace(b"%LENGTH%", length)], OK, sees="body:" + plain.decode())
+        yield Case("a chunked body that looks like a request", road, [chunked(allowed, plain)], OK, sees="body:" + plain.decode())
+        yield Case("a WebSocket without a key", road, [request(road, path="/ws?%C%", fields=[("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")])], MALFORMED)
+        yield Case("a WebSocket by POST", road, [request(road, method="POST", path="/ws?%C%", fields=[("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")])], OK, sees="no upgrade")
+        yield Case("a path of 20,000 bytes", road, [request(road, path="/api/" + "x" * 20000 + "?%C%")], AMBIGUOUS)
+        yield Case("a header of 100,000 bytes", road, [request(road, fields=[("X-Long", "x" * 100000)])], too_large)
+        yield Case("1,000 headers", road, [request(road, fields=[(f"X-{i}", "x") for i in range(1000)])], too_large)
+        expecting = refused.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n")
+        yield Case("a request where the body of a refused one was expected", road, [expecting, plain.ljust(1000) + request(road)], ["path_not_allowed", OK])
+
+
+def forwarded():
+    """What the server sees of odd but legal requests, to the byte."""
+    for road in ROADS:
+        port = port_of(road)
+        where = f"Host: allowed.test:{port}"
+        if road[1] == "h2":
+            head = request(road)[0]
+            for label, fields, lines in [
+                    ("cookies in crumbs", [("cookie", "a=1"), ("cookie", "b=2")], ["cookie: a=1; b=2"]), ("two of a field", [("x-a", "1"), ("x-a", "2")], ["x-a: 1", "x-a: 2"]), ("an empty value", [("x-a", "")], ["x-a:"]),
+                    ("bytes above 127", [("x-a", b"\xe9")], ["x-a: \xe9"])]:
+                yield Case(label, road, [(head + fields, None)], OK, sees=["GET /api/x?%C% HTTP/1.1", where] + lines)
+            continue
+        target = f"http://allowed.test:{port}" if road[0] == "absolute" else ""
+        start = f"GET {target}/api/x?%C% HTTP/1.1\r\n"
+        for label, head, lines in [
+                ("blanks around values", f"Host:\t allowed.test:{port} \t\r\nX-A:1  \r\nX-B:\t2\r\n", ["x-a: 1", "x-b: 2"]), ("names in any case", f"hOST: allowed.test:{port}\r\nX-UPPER: y\r\n", ["x-upper: y"]),
+                ("Host behind others", f"X-A: 1\r\n{where}\r\n", ["x-a: 1"]), ("two cookies", f"{where}\r\nCookie: a=1\r\nCookie: b=2\r\n", ["cookie: a=1; b=2"]),
+                ("what belongs to the connection", f"{where}\r\nConnection: keep-alive, X-Mine\r\nKeep-Alive: 5\r\nX-Mine: y\r\nProxy-Connection: keep-alive\r\nTE: gzip\r\nX-A: 1\r\n", ["x-a: 1"]),
+                ("an empty value", f"{where}\r\nX-A:\r\n", ["x-a:"]), ("two of a field", f"{where}\r\nX-A: 1\r\nX-A: 2\r\n", ["x-a: 1", "x-a: 2"]),
+                ("fields of the gate's own", f"{where}\r\nbulkhead-flow: 1\r\nX-A: 1\r\n", ["x-a: 1"])]:
+            yield Case(label, road, [(start + head + "\r\n").encode("latin-1")], OK, sees=["GET /api/x?%C% HTTP/1.1", where] + lines)
+
+
 GIT = [("GET", "/acme/tools.git/info/refs?service=git-upload-pack", OK), ("POST", "/acme/tools.git/git-upload-pack", OK), ("GET", "/acme/tools/info/refs?service=git-upload-pack", OK),
        ("GET", "/acme/tools.git/info/refs?service=git-receive-pack", "push_not_allowed"), ("POST", "/acme/tools.git/git-receive-pack", "push_not_allowed"),
        ("POST", "/acme/tools.git/info/lfs/objects/batch", "push_not_allowed"), ("GET", "/acme/tools.git/git-upload-pack", "method_not_allowed"), ("PUT", "/acme/tools.git/git-receive-pack", "method_not_allowed"),
@@ -312,4 +366,4 @@ def protocols():
 
 def table():
     Case.numbers = itertools.count(1)
-    return list(itertools.chain(paths(), requests(), authorities(), framing(), upgrades(), http2(), protocols()))
+    return list(itertools.chain(paths(), requests(), authorities(), framing(), upgrades(), http2(), swallowed(), forwarded(), protocols()))

@@ -43,6 +43,10 @@ def problem(case):
     due = sum(w == "ok" or w.startswith("arrived:") for w in case.want)
     if len(arrived) != due or any("head" not in s for s in arrived):
         return f"{due} should have arrived, and {arrived} did"
+    if isinstance(case.sees, list):
+        saw = [l if i == 0 else l.partition(":")[0].lower() + ": " + l.partition(":")[2].strip() for i, l in enumerate(arrived[0]["head"].split("\r\n")) if l]
+        due = [l if i == 0 else l.partition(":")[0].lower() + ": " + l.partition(":")[2].strip() for i, l in enumerate(map(case.fill, case.sees))]
+        return None if saw == due else f"the server saw {saw}, not {due}"
     if case.sees and case.sees.startswith("body:"):
         return None if arrived[0]["body"] == case.sees[5:] else f"the server saw the body {arrived[0]['body']}"
     if case.sees == "host":

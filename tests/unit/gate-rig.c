@@ -556,7 +556,7 @@ void rig_run(struct rig *r, const char *network, const char *limits, const struc
 	RIG_WAIT(r, r->ready);
 }
 
-void rig_run_program(struct rig *r, const char *path, const char *network, const struct rig_name *names)
+void rig_run_program(struct rig *r, const char *path, const char *network, const char *limits, const struct rig_name *names)
 {
 	int fds[2], pidfd;
 	/* Confined, a sanitizer's search for leaks at the end can't see its own threads. */
@@ -572,7 +572,7 @@ void rig_run_program(struct rig *r, const char *path, const char *network, const
 	fd_close(&fds[0]);
 	fd_close(&fds[1]);
 	if (network) {
-		send_config(r, network, NULL);
+		send_config(r, network, limits);
 		RIG_WAIT(r, r->ready);
 	}
 }

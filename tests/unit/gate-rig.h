@@ -89,7 +89,7 @@ struct rig {
 struct rig *rig_start(void);
 struct server *rig_server(struct rig *r, const char *address, uint16_t port); /* NULL when the port can't be had */
 void rig_run(struct rig *r, const char *network, const char *limits, const struct rig_name *names);
-void rig_run_program(struct rig *r, const char *path, const char *network, const struct rig_name *names);
+void rig_run_program(struct rig *r, const char *path, const char *network, const char *limits, const struct rig_name *names);
 void rig_free(struct rig *r);
 
 /* Steps until expr holds; fails the test after a long while. */

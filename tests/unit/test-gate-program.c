@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,13 +29,14 @@ enum { SANITIZED = false };
 static const char *program;
 static const struct rig_name names[] = { { "ok.example", "127.0.0.1" }, { "evil.example", "127.0.0.1" }, { NULL, NULL } };
 
+#define SPARE_DESCRIPTORS 200u
 #define RULES "[{ host: ok.example, ports: [@], private: true }]"
 
 static struct rig *start(struct server **ret)
 {
 	struct rig *r = rig_start();
 	*ret = rig_server(r, "127.0.0.1", 0);
-	rig_run_program(r, program, RULES, names);
+	rig_run_program(r, program, RULES, NULL, names);
 	return r;
 }
 
@@ -111,6 +113,62 @@ static void it_is_confined_before_it_says_ready(void **state)
 	rig_free(r);
 }
 
+static long resident_kib(pid_t pid)
+{
+	char value[128];
+	status_of(pid, "VmRSS", value);
+	return atol(value);
+}
+
+/* How many flows may stand at once: the gate needs two descriptors for each, and so does this process, which has both ends. */
+static unsigned flows_possible(unsigned wanted)
+{
+	struct rlimit r;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+	rlim_t enough = 2 * wanted + SPARE_DESCRIPTORS;
+	struct rlimit more = { .rlim_cur = enough, .rlim_max = r.rlim_max < enough ? enough : r.rlim_max };
+	if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return wanted;
+	r.rlim_cur = r.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+	return r.rlim_max < SPARE_DESCRIPTORS ? 0 : (unsigned)(r.rlim_max - SPARE_DESCRIPTORS) / 2;
+}
+
+static void idle_tunnels_take_little(void **state)
+{
+	enum { TUNNELS = 10000, AT_LEAST = 1000, AT_ONCE = 100, BYTES_EACH = 2048 };
+	unsigned tunnels = SANITIZED ? 0 : flows_possible(TUNNELS) / AT_ONCE * AT_ONCE;
+	if (tunnels < AT_LEAST) {
+		print_message("skipped: %s\n", SANITIZED ? "memory under sanitizers says nothing" : "the limit of open files (ulimit -Hn) is too low");
+		skip();
+	}
+	struct rig *r = rig_start();
+	struct server *s = rig_server(r, "127.0.0.1", 0);
+	s->echo = true;
+	rig_run_program(r, program, RULES, "{ connections: 65536, egress_requests: unlimited }", names);
+	long start_kib = resident_kib(r->child);
+	struct client *first = NULL, *last = NULL;
+	for (unsigned i = 0; i < tunnels; i += AT_ONCE) {
+		struct client *batch[AT_ONCE];
+		for (unsigned k = 0; k < AT_ONCE; k++) {
+			batch[k] = rig_open_name(r, "ok.example", s->port);
+			client_say(batch[k], "x\n");
+		}
+		for (unsigned k = 0; k < AT_ONCE; k++)
+			RIG_WAIT(r, client_has(batch[k], "x\n"));
+		first = first ? first : batch[0];
+		last = batch[AT_ONCE - 1];
+	}
+	assert_int_equal(s->n_peers, tunnels);
+	long grown = resident_kib(r->child) - start_kib;
+	print_message("%u idle tunnels: %ld KiB, %ld bytes each\n", tunnels, grown, grown * 1024 / tunnels);
+	assert_true(grown * 1024 < (long)tunnels * BYTES_EACH);
+	client_say(first, "still\n");
+	client_say(last, "there\n");
+	RIG_WAIT(r, client_has(first, "still") && client_has(last, "there"));
+	rig_free(r);
+}
+
 static void it_ends_with_its_supervisor(void **state)
 {
 	struct server *s;
@@ -136,7 +194,7 @@ static void broken_messages_end_it(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct rig *r = rig_start();
 		rig_server(r, "127.0.0.1", 0);
-		rig_run_program(r, program, NULL, names);
+		rig_run_program(r, program, NULL, NULL, names);
 		rig_send_raw(r, cases[i].p, cases[i].len);
 		int status = exit_status(r);
 		assert_true(WIFEXITED(status));
@@ -220,6 +278,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flows_pass_through_the_confined_program),
 		cmocka_unit_test(it_is_confined_before_it_says_ready),
+		cmocka_unit_test(idle_tunnels_take_little),
 		cmocka_unit_test(it_ends_with_its_supervisor),
 		cmocka_unit_test(broken_messages_end_it),
 		cmocka_unit_test(system_calls_outside_the_list_are_stopped),

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "gate/upstream-link.h"
+#include "gate/upstream/vault.h"
 
 #define VALUE "s3cr3t-value-0001"
 #define RULE "{ host: api.example, ports: [@0], private: true, ca: rig.pem, methods: [GET, POST], secret: { name: key, header: Authorization } }"
@@ -268,6 +269,36 @@ static void a_revoked_helper_is_not_asked_again(void **state)
 	urig_free(r);
 }
 
+static struct call *ask_helped(struct urig *r, struct user *s, const char *output)
+{
+	unsigned before = r->n_help;
+	struct call *c = ask(r, 1, s);
+	URIG_WAIT(r, r->n_help == before + 1);
+	urig_helped(r, r->help.call, output);
+	URIG_WAIT(r, c->closed);
+	assert_int_equal(c->head.status, 200);
+	return c;
+}
+
+/* A server may have kept any of them, and answers with it when the box has made it be forgotten. */
+static void a_helper_makes_no_more_values_than_are_looked_for(void **state)
+{
+	struct user *s;
+	struct urig *r = start(&s);
+	urig_helper_secret(r, "key");
+	open_flow(r, 1, "api.example", s);
+	s->script = (struct script){ .status = 200, .body = "minted-token-0.", .len = 15 };
+	for (unsigned i = 0; i <= VAULT_OLD_MAX; i++) {
+		char output[64];
+		snprintf(output, sizeof(output), "{\"value\": \"minted-token-%u.\"}", i);
+		assert_false(call_has(ask_helped(r, s, output), "minted-token-0."));
+	}
+	unsigned asked = r->n_help;
+	assert_refused(ask(r, 1, s), "secret_unavailable");
+	assert_int_equal(r->n_help, asked);
+	urig_free(r);
+}
+
 /* Between the auditor's word and the sending lies a moment; what was revoked in it isn't sent. */
 static void what_is_revoked_while_it_waits_is_not_sent(void **state)
 {
@@ -387,6 +418,7 @@ int main(void)
 		cmocka_unit_test(the_new_value_goes_out_from_then_on),
 		cmocka_unit_test(revoking_cuts_what_used_it_and_nothing_else),
 		cmocka_unit_test(a_revoked_helper_is_not_asked_again),
+		cmocka_unit_test(a_helper_makes_no_more_values_than_are_looked_for),
 		cmocka_unit_test(what_is_revoked_while_it_waits_is_not_sent),
 		cmocka_unit_test(a_tighter_policy_cuts_flows_and_requests),
 		cmocka_unit_test(a_waiting_request_must_still_be_bound_alike),

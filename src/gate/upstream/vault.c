@@ -17,6 +17,7 @@ struct vault_value {
 	unsigned refs;
 	struct secret_value *value;   /* NULL: revoked */
 	uint64_t generation;
+	uint64_t expires_ns;          /* realtime; 0: nobody said */
 };
 
 struct vault_wait {
@@ -132,11 +133,34 @@ static int rebuild(struct vault *v, struct err *err)
 struct scan_set *vault_scan(const struct vault *v) { return v->scan; }
 uint64_t vault_epoch(const struct vault *v) { return v->epoch; }
 
+static bool is_over(const struct vault_value *v)
+{
+	return !v || (v->expires_ns && v->expires_ns + EXPIRY_MARGIN_NS < time_realtime_ns());
+}
+
+/* An earlier value that is of no use to anyone any more, or no value. VAULT_OLD_MAX: there is none. */
+static unsigned find_over(const struct entry *e)
+{
+	unsigned i = VAULT_OLD_MAX;
+	while (i > 0 && !is_over(e->old[i - 1]))
+		i--;
+	return i > 0 ? i - 1 : VAULT_OLD_MAX;
+}
+
 static void retire(struct entry *e, struct vault_value *value)
 {
-	vault_release(e->old[VAULT_OLD_MAX - 1]);
-	memmove(&e->old[1], &e->old[0], (VAULT_OLD_MAX - 1) * sizeof(e->old[0]));
+	unsigned i = find_over(e);
+	if (i == VAULT_OLD_MAX)
+		i--; /* a person has set so many: the oldest goes */
+	vault_release(e->old[i]);
+	memmove(&e->old[1], &e->old[0], i * sizeof(e->old[0]));
 	e->old[0] = value;
+}
+
+/* The box decides how often a helper is asked, and a server may have kept every value: none may fall out of those that are looked for while it may still hold. */
+static bool may_have_another(const struct entry *e)
+{
+	return !e->value || (find_over(e) < VAULT_OLD_MAX && scan_set_needles(e->vault->scan) < SCAN_NEEDLES_MAX);
 }
 
 /* Takes the value. On failure it isn't used: a value that can't be found in answers must not go out. */
@@ -238,6 +262,7 @@ static void on_helper(void *ctx, const struct buf *output, const char *why)
 		helper_failed(e, err.text);
 		return;
 	}
+	e->value->expires_ns = expires;
 	e->fresh_until_ns = expires ? fresh_until(expires) : 0;
 	struct vault_value *held = hold(e->value);
 	tell(e, held, "");
@@ -285,6 +310,11 @@ struct vault_value *vault_want(struct vault *v, unsigned id, vault_fn fn, void *
 	if (e->call)
 		return NULL;
 	if (!e->loaded || e->kind == SECRET_STATIC || e->failed_until_ns > time_monotonic_ns()) {
+		loop_defer_cancel(v->loop, tell_later, e);
+		loop_defer(v->loop, tell_later, e);
+	} else if (!may_have_another(e)) {
+		snprintf(e->why, sizeof(e->why), "the secret %s can't be had: its helper has made more values than can be looked for in answers, and they may all "
+			"still hold; let it say when a value expires (`expires_in`)", e->name);
 		loop_defer_cancel(v->loop, tell_later, e);
 		loop_defer(v->loop, tell_later, e);
 	} else {

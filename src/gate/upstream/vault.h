@@ -10,7 +10,7 @@
 #include "secrets/scan.h"
 #include "secrets/secret.h"
 
-#define VAULT_OLD_MAX 8u              /* earlier values that are still looked for */
+#define VAULT_OLD_MAX 32u             /* earlier values that are still looked for; a helper makes no more that haven't expired */
 #define VAULT_RETRY_S 2u              /* a helper that failed isn't asked again before */
 
 struct vault;

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which running bulkhead programs hold a text in memory, plain or in base64, besides the ones that were told not to be looked at. `memory.py FOLDER TEXT`: programs whose file is
-in FOLDER. Prints "looked NAME…" and "holds NAME…"."""
+"""Which programs of a run hold a text in memory, plain or in base64. `memory.py PID TEXT`: of `bulkhead run`, and all that it started. Prints "looked NAME…" and "holds NAME…"."""
 import base64, os, re, sys
 
-folder, needles = sys.argv[1], [sys.argv[2].encode(), base64.b64encode(sys.argv[2].encode())[:-4]]
+root, needles = int(sys.argv[1]), [sys.argv[2].encode(), base64.b64encode(sys.argv[2].encode())[:-4]]
 
 
 def holds(pid):
@@ -23,12 +22,25 @@ def holds(pid):
     return False
 
 
+def parent(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        return int(stat.read().rpartition(")")[2].split()[1])
+
+
+def is_ours(pid):
+    while pid > 1:
+        if pid == root:
+            return True
+        pid = parent(pid)
+    return False
+
+
 looked, found = set(), set()
-for pid in filter(str.isdigit, os.listdir("/proc")):
+for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
     try:
-        program = os.readlink(f"/proc/{pid}/exe")
-        name = os.path.basename(open(f"/proc/{pid}/cmdline").read().split("\0")[0])
-        if program.startswith(folder + "/") or name.startswith("bulkhead"):
+        with open(f"/proc/{pid}/cmdline") as words:
+            name = os.path.basename(words.read().split("\0")[0])
+        if is_ours(pid) and name.startswith("bulkhead"):
             looked.add(name)
             if holds(pid):
                 found.add(name)

@@ -224,14 +224,14 @@ WANT_FRAMING = {
 }
 
 
-def websocket(road, path):
+def websocket(road, path, host="allowed.test"):
     if road[1] == "h2":
-        head = [(":method", "CONNECT"), (":scheme", "https"), (":authority", f"allowed.test:{TLS}"), (":path", path), (":protocol", "websocket"), ("sec-websocket-version", "13")]
+        head = [(":method", "CONNECT"), (":scheme", "https"), (":authority", f"{host}:{TLS}"), (":path", path), (":protocol", "websocket"), ("sec-websocket-version", "13")]
         def tunnel(h2, stream, case):
             h2.tunnels.add(stream)
             h2.request(stream, [(n, case.fill(v)) for n, v in head], end=False)
         return tunnel
-    return request(road, path=path, fields=[("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")])
+    return request(road, host=host, path=path, fields=[("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")])
 
 
 def upgrades():
@@ -332,6 +332,24 @@ def forwarded():
             yield Case(label, road, [(start + head + "\r\n").encode("latin-1")], OK, sees=["GET /api/x?%C% HTTP/1.1", where] + lines)
 
 
+def to_http2():
+    """The same to a server that speaks HTTP/2."""
+    host = "h2.wild.test"
+    for road in ROADS[:2] + ROADS[3:5]:
+        where = f"Host: {host}:{TLS}"
+        for path, want in PATHS.items():
+            sees = [f"GET {want}?%C% HTTP/1.1", where] if want.startswith("/") else None
+            yield Case(f"to HTTP/2: path {path}", road, [request(road, host=host, path=path + "?%C%")], OK if sees else want, host=host, sees=sees)
+        for method, want in METHODS.items():
+            yield Case(f"to HTTP/2: method {method}", road, [request(road, host=host, method=method)], want, host=host, method=method)
+        yield Case("to HTTP/2: another tenant in the second request", road, [request(road, host=host), request(road, host="allowed.test"), request(road, host=host)], [OK, MISMATCH, OK], host=host)
+        yield Case("to HTTP/2: fields", road, [request(road, host=host, fields=[("Cookie", "a=1"), ("Cookie", "b=2"), ("X-Upper", " y ") if road[1] == "h1" else ("X-Upper", "y")])], OK, host=host,
+                   sees=["GET /api/x?%C% HTTP/1.1", where, "cookie: a=1; b=2", "x-upper: y"])
+        yield Case("to HTTP/2: a body", road, [request(road, host=host, method="POST", body=b"GET / HTTP/1.1\r\n\r\n")], OK, host=host, sees="body:GET / HTTP/1.1\r\n\r\n")
+        yield Case("to HTTP/2: WebSocket to a path not allowed", road, [websocket(road, "/secret?%C%", host)], "path_not_allowed", host=host)
+        yield Case("to HTTP/2: WebSocket", road, [websocket(road, "/ws?%C%", host)], OK, host=host, sees="GET /ws?%C% HTTP/1.1")
+
+
 GIT = [("GET", "/acme/tools.git/info/refs?service=git-upload-pack", OK), ("POST", "/acme/tools.git/git-upload-pack", OK), ("GET", "/acme/tools/info/refs?service=git-upload-pack", OK),
        ("GET", "/acme/tools.git/info/refs?service=git-receive-pack", "push_not_allowed"), ("POST", "/acme/tools.git/git-receive-pack", "push_not_allowed"),
        ("POST", "/acme/tools.git/info/lfs/objects/batch", "push_not_allowed"), ("GET", "/acme/tools.git/git-upload-pack", "method_not_allowed"), ("PUT", "/acme/tools.git/git-receive-pack", "method_not_allowed"),
@@ -366,4 +384,4 @@ def protocols():
 
 def table():
     Case.numbers = itertools.count(1)
-    return list(itertools.chain(paths(), requests(), authorities(), framing(), upgrades(), http2(), swallowed(), forwarded(), protocols()))
+    return list(itertools.chain(paths(), requests(), authorities(), framing(), upgrades(), http2(), swallowed(), forwarded(), to_http2(), protocols()))

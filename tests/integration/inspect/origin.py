@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """The servers that inspected requests are meant for: origin.py FOLDER [NAME…] listens with TLS at 9443 and in the clear at 9080, and writes every
 byte down: one JSON line a request into FOLDER/seen, {"tls", "sni", "head", "body"}, and what came behind a request's end as {"rest"}.
-/…/big/N answers with N bytes, /…/slow/SECONDS one byte now and the rest then, /ws takes an upgrade and echoes, everything else a few words."""
-import base64, hashlib, json, os, socket, ssl, sys, threading, time
+/…/big/N answers with N bytes, /…/slow/SECONDS one byte now and the rest then, /ws takes an upgrade and echoes, everything else a few words. For h2.wild.test it speaks HTTP/2, and writes heads down as HTTP/1 has them."""
+import base64, hashlib, json, os, socket, ssl, struct, sys, threading, time
+
+import hpack
+
+from wire import ACK, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, SETTINGS, WINDOW, frame
 
 folder = sys.argv[1]
 seen = open(os.path.join(folder, "seen"), "a", buffering=1)
@@ -63,11 +67,42 @@ def answer(sock, path):
         sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n")
 
 
+def head_as_text(fields):
+    pseudo = {n: v for n, v in fields if n.startswith(":")}
+    lines = [f"{pseudo[':method']} {pseudo[':path']} HTTP/1.1", f"Host: {pseudo[':authority']}"] + [f"{n}: {v}" for n, v in fields if not n.startswith(":")]
+    return "\r\n".join(lines) + "\r\n\r\n"
+
+
+def serve_h2(sock, reader):
+    decoder, encoder, heads, bodies = hpack.Decoder(), hpack.Encoder(), {}, {}
+    reader.take(len(PREFACE))
+    sock.sendall(frame(SETTINGS, 0, 0))
+    while True:
+        head = reader.take(9)
+        size, kind, flags, stream = int.from_bytes(head[:3], "big"), head[3], head[4], int.from_bytes(head[5:], "big")
+        payload = reader.take(size)
+        if kind == SETTINGS and not flags & ACK:
+            sock.sendall(frame(SETTINGS, ACK, 0))
+        elif kind == PING and not flags & ACK:
+            sock.sendall(frame(PING, ACK, 0, payload))
+        elif kind == HEADERS:
+            heads.setdefault(stream, head_as_text([(n.decode("latin-1"), v.decode("latin-1")) for n, v in decoder.decode(payload[5:] if flags & 0x20 else payload, raw=True)]))
+        elif kind == DATA:
+            bodies[stream] = bodies.get(stream, b"") + payload
+            if payload:
+                sock.sendall(frame(WINDOW, 0, 0, struct.pack(">I", len(payload))) + frame(WINDOW, 0, stream, struct.pack(">I", len(payload))))
+        if kind in (HEADERS, DATA) and flags & END_STREAM:
+            note(tls=True, version=2, head=heads[stream], body=bodies.pop(stream, b"").decode("latin-1"))
+            sock.sendall(frame(HEADERS, END_HEADERS, stream, encoder.encode([(":status", "200"), ("content-length", "3")])) + frame(DATA, END_STREAM, stream, b"ok\n"))
+
+
 def serve(sock, context):
     try:
         if context:
             sock = context.wrap_socket(sock, server_side=True)
         reader = Reader(sock)
+        if context and sock.selected_alpn_protocol() == "h2":
+            serve_h2(sock, reader)
         while True:
             head = reader.until(b"\r\n\r\n")
             lines = head.decode("latin-1").split("\r\n")
@@ -106,8 +141,20 @@ def listen(port, context):
     threading.Thread(target=loop, daemon=True).start()
 
 
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(os.path.join(folder, "server.pem"), os.path.join(folder, "server.key"))
+def tls_context(alpn):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(os.path.join(folder, "server.pem"), os.path.join(folder, "server.key"))
+    context.set_alpn_protocols(alpn)
+    return context
+
+
+def choose(sock, name, _):
+    if name == "h2.wild.test":
+        sock.context = newer
+
+
+context, newer = tls_context(["http/1.1"]), tls_context(["h2", "http/1.1"])
+context.sni_callback = choose
 listen(9443, context)
 listen(9080, None)
 print("READY", flush=True)

@@ -272,6 +272,11 @@ static void no_part_is_asked_for_where_a_secret_goes(void **state)
 	c = fetch_with(r, s, "GET", "range: bytes=0-4");
 	assert_int_equal(c->head.status, 200);
 	assert_int_equal(http_head_count(&s->served->head, "range"), 0);
+	/* nor taken, if there is another way to ask for one */
+	s->script = (struct script){ .status = 206, .fields = { "content-range: bytes 0-4/20" }, .body = "s3cr3", .len = 5 };
+	c = fetch_with(r, s, "GET", "x-ms-range: bytes=0-4");
+	assert_int_equal(c->head.status, 502);
+	assert_string_equal(call_field(c, LINK_FIELD_REASON), "response_unreadable");
 	urig_free(r);
 }
 

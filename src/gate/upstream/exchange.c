@@ -28,7 +28,7 @@ struct exchange {
 	struct relay *relay;          /* NULL while gathering */
 	struct link_entry entry;      /* while gathering */
 	struct http_head head;        /* as judged; never with a secret in it */
-	bool has_body, upgrade, inject, retried, reused, heard;
+	bool has_body, upgrade, inject, retried, reused, heard, whole;
 	struct binding binding;
 	struct buf gathered;
 	bool has_trailers;
@@ -339,9 +339,10 @@ static bool place_has_secret(const struct exchange *x)
 }
 
 /* Of an answer that may hold a secret no part by itself: pieces of a secret can't be recognised. */
-static void ask_for_the_whole(const struct exchange *x, struct http_head *head)
+static void ask_for_the_whole(struct exchange *x, struct http_head *head)
 {
-	if (!place_has_secret(x))
+	x->whole = place_has_secret(x);
+	if (!x->whole)
 		return;
 	http_head_remove(head, "range");
 	http_head_remove(head, "if-range");
@@ -562,6 +563,11 @@ static enum reason down_head(void *ctx, struct http_head *head)
 	struct exchange *x = ctx;
 	x->heard = true;
 	drop_value(x); /* no second try any more */
+	/* There are other fields than "range" by which to ask for one (x-ms-range). */
+	if (x->whole && head->status == 206) {
+		x->answer.why = "the server sent a part of an answer that may hold a secret, though the whole was asked for";
+		return REASON_RESPONSE_UNREADABLE;
+	}
 	return answer_head(&x->answer, head);
 }
 

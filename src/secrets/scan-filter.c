@@ -89,7 +89,7 @@ static void set_separated(struct scan_set *s, const struct pattern *p, const cha
 
 static void set_quads(struct scan_set *s)
 {
-	static const char *const separators[] = { ":", "-", " ", ",", "_", ", ", "0x", " 0x", ",0x", ", 0x" };
+	static const char *const separators[] = { ":", "-", " ", ",", "_", ", ", " 0x", ",0x", ", 0x" };
 	for (size_t i = 0; i < s->n_patterns; i++) {
 		const struct pattern *p = &s->patterns[i];
 		set_quads_of(s, p->text);
@@ -204,7 +204,7 @@ static bool plausible_in(const struct scan_set *s, uint8_t group, const uint8_t 
 	struct place place = { .group = group };
 	bool after_gap = false;
 	for (size_t i = 0; i < len && place.depth < PLAUSIBLE; i++) {
-		bool separator = group == GROUP_HEX && place.depth % 2 == 0 && place.depth > 0 && p[i] && strchr(SEPARATORS "0", p[i]);
+		bool separator = group == GROUP_HEX && place.depth % 2 == 0 && place.depth > 0 && p[i] && strchr(SEPARATORS, p[i]);
 		bool indent = after_gap && (p[i] == ' ' || p[i] == '\t');
 		if (separator || indent || may_escape(s, p + i, len - i))
 			return true;

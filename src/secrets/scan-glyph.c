@@ -5,7 +5,7 @@
 
 #include "secrets/scan-internal.h"
 
-#define GAPS_INSIDE_MAX 8u /* line ends and NULs between the parts of an escape */
+#define GAPS_INSIDE_MAX 8u /* between two parts of an escape */
 #define ENTITY_NAME_MAX 8u
 #define DIGITS_MAX 8u
 
@@ -59,18 +59,30 @@ static void note_part(struct reader *r, size_t at)
 		r->shape->part[r->shape->n++] = at;
 }
 
-/* The next character below; -1 at the end, when it can't be told, when the escape would be too long. Line ends between the parts of an escape are left out: mail
- * programs break lines anywhere, and UTF-16 has a NUL after each. */
+/* What may stand between the parts of an escape: one line end, where a text was broken anywhere; the NULs of UTF-16. */
+static bool is_inner_gap(const struct glyph *g, int *last)
+{
+	bool first = *last == 0 || (*last == '\r' && g->c == '\n');
+	if (g->c == '\0')
+		return true;
+	if (!is_gap(g->c) || !first)
+		return false;
+	*last = g->c;
+	return true;
+}
+
+/* The next character below; -1 at the end, when it can't be told, when the escape would be too long. */
 static int next(struct reader *r)
 {
 	struct glyph g;
+	int last = 0;
 	for (unsigned gaps = 0; r->state == SEEN && gaps <= GAPS_INSIDE_MAX; gaps++) {
 		r->state = r->at - r->start < ESCAPE_MAX ? glyph_read(r->t, r->below, r->at, &g, NULL) : SEEN_END;
 		if (r->state != SEEN)
 			break;
 		size_t from = r->at;
 		r->at = g.end;
-		if (is_gap(g.c))
+		if (is_inner_gap(&g, &last))
 			continue;
 		note_part(r, from);
 		return g.c < GLYPH_NONE ? g.c : -1;
@@ -170,32 +182,27 @@ static int read_u(struct reader *r, unsigned n)
 	return r->state == SEEN ? digits(r, 16, n, n) : -1;
 }
 
-/* A line that goes on after a backslash: its end is left out by next(), so it is looked for before. */
-static bool line_goes_on(struct reader *r)
+/* The line end after the "=" of a soft break, or 0. CRLF is one if both are there. */
+static int line_end(struct reader *r)
 {
-	struct glyph g;
-	size_t at = r->at;
-	bool ended = false;
-	for (unsigned i = 0; i < 2; i++) {
-		enum seen s = glyph_read(r->t, r->below, at, &g, NULL);
-		if (s != SEEN && !ended)
-			r->state = s;
-		if (s != SEEN || !(g.c == '\n' || (g.c == '\r' && !ended)))
-			break;
-		ended = true;
-		at = g.end;
-		if (g.c == '\n')
-			break;
+	struct glyph g, lf;
+	enum seen s = glyph_read(r->t, r->below, r->at, &g, NULL);
+	if (s != SEEN) {
+		r->state = s;
+		return 0;
 	}
-	if (ended)
-		r->at = at;
-	return ended;
+	if (g.c != '\r' && g.c != '\n')
+		return 0;
+	r->at = g.end;
+	if (g.c == '\r' && glyph_read(r->t, r->below, g.end, &lf, NULL) == SEEN && lf.c == '\n') {
+		r->at = lf.end;
+		return '\n';
+	}
+	return g.c;
 }
 
 static int read_backslash(struct reader *r)
 {
-	if (line_goes_on(r))
-		return '\n';
 	struct reader before = *r;
 	int c = next(r);
 	switch (c) {
@@ -208,8 +215,9 @@ static int read_backslash(struct reader *r)
 	case 'x':
 		return read_u(r, 2);
 	case 'n':
-	case 'r':
 		return '\n';
+	case 'r':
+		return '\r';
 	default:
 		break;
 	}
@@ -219,7 +227,8 @@ static int read_backslash(struct reader *r)
 			r->shape->n = 1;
 		return digits(r, 8, 3, 3);
 	}
-	return ispunct(c) ? c : -1;
+	/* The first of another escape belongs to that: "\%75" is "\u". (As shells escape it, see glyph_read_shell.) */
+	return ispunct(c) && !strchr("%&=", c) ? c : -1;
 }
 
 static int named(const char *name)
@@ -257,8 +266,7 @@ static int read_html(struct reader *r)
 	int value = r->state == SEEN ? digits(r, base, 1, DIGITS_MAX) : -1;
 	if (value < 0)
 		return -1;
-	next_of(r, is_semicolon);
-	return r->state == SEEN ? value : -1;
+	return next_of(r, is_semicolon) >= 0 ? value : -1;
 }
 
 static int is_blank_char(int c)
@@ -269,18 +277,16 @@ static int is_blank_char(int c)
 /* "=41", or "=" and the end of the line: a soft break. */
 static int read_quoted(struct reader *r)
 {
-	if (line_goes_on(r))
-		return '\n';
-	if (r->state != SEEN)
-		return -1;
+	int end = line_end(r);
+	if (end > 0 || r->state != SEEN)
+		return end > 0 ? end : -1;
 	struct reader before = *r;
 	unsigned blanks = 0;
 	while (blanks < GAPS_INSIDE_MAX && next_of(r, is_blank_char) >= 0)
 		blanks++;
-	if (blanks > 0 && line_goes_on(r))
-		return '\n';
-	if (r->state != SEEN)
-		return -1;
+	end = blanks > 0 ? line_end(r) : 0;
+	if (end > 0 || r->state != SEEN)
+		return end > 0 ? end : -1;
 	*r = before;
 	if (r->shape)
 		r->shape->n = 1;
@@ -336,4 +342,13 @@ enum seen glyph_read(const struct text *t, unsigned level, size_t at, struct gly
 	if (c >= 0)
 		*ret = (struct glyph){ .c = (uint16_t)c, .escape = (uint8_t)escape, .end = r.at };
 	return SEEN;
+}
+
+bool glyph_read_shell(const struct text *t, size_t at, struct glyph *ret)
+{
+	if (at + 2 > t->len || t->p[at] != '\\' || !t->p[at + 1] || !strchr("%&=\r\n", t->p[at + 1]))
+		return false;
+	bool crlf = t->p[at + 1] == '\r' && at + 2 < t->len && t->p[at + 2] == '\n';
+	*ret = (struct glyph){ .c = crlf ? '\n' : t->p[at + 1], .escape = ESCAPE_BACKSLASH, .end = at + 2 + crlf };
+	return true;
 }

@@ -96,7 +96,9 @@ size_t filter_next(const struct scan_set *s, const uint8_t *p, size_t at, size_t
  * So any of them inside any other is read, up to LEVELS deep.
  */
 #define LEVELS 3u
-#define ESCAPE_MAX 64u	/* bytes of one, over all levels */
+#define LEVEL_SHELL (LEVELS + 1u) /* a backslash and one of "%&=" or a line end: on the others that would hide another escape */
+#define READINGS (LEVELS + 2u)
+#define ESCAPE_MAX 256u /* bytes of one, over all levels */
 
 struct text {
 	const uint8_t *p;
@@ -124,6 +126,8 @@ struct shape {
 enum seen { SEEN, SEEN_END, SEEN_MORE /* depends on what comes */ };
 /* shape may be NULL. */
 enum seen glyph_read(const struct text *t, unsigned level, size_t at, struct glyph *ret, struct shape *ret_shape);
+/* LEVEL_SHELL. False: no such one here. */
+bool glyph_read_shell(const struct text *t, size_t at, struct glyph *ret);
 const char *escape_name(enum escape e);
 /* Names of HTML references: the byte that the nth stands for, 0 at the end of the list. */
 uint8_t entity(size_t n, const char **ret_name);
@@ -137,11 +141,15 @@ struct hop {
 	uint8_t escape;
 };
 
+enum { LINE_NONE, LINE_CR, LINE_ENDED };
+
 struct state {
 	struct place place;
 	uint32_t at, hop;
 	uint8_t gaps;	/* what was spent on gaps since the last character */
-	bool fold;	/* a line has ended: blanks are gaps too */
+	uint8_t line;	/* LINE_…: of a gap */
+	uint8_t nuls;	/* in a row */
+	bool zero;	/* after the '0' of a "0x" between bytes */
 };
 
 struct walk {

@@ -23,8 +23,10 @@ static void put_glyph(const struct masker *m, unsigned level, size_t at, uint8_t
 	struct glyph g;
 	struct shape shape;
 	char number[PARTS_MAX];
-	if (level == 0) {
+	if (level == 0 || level == LEVEL_SHELL) {
 		m->put(m->ctx, at, c);
+		if (level == LEVEL_SHELL)
+			m->put(m->ctx, at + 1, c);
 		return;
 	}
 	if (glyph_read(m->t, level, at, &g, &shape) != SEEN || g.escape == ESCAPE_NONE) {

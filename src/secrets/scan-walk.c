@@ -9,12 +9,12 @@
 #include "base/mem.h"
 #include "secrets/scan-internal.h"
 
-/* Gaps between two characters of a find: up to three NULs (UTF-32), a few line ends, the indent after one. */
-#define GAPS_MAX 72u
-#define GAP_NUL 24u
+/* Gaps between two characters of a find: a line end and its indent, separators, and up to three NULs in a row (UTF-32). */
+#define GAPS_MAX 80u
 #define GAP_LINE 8u
 #define GAP_BLANK 1u
-#define GAP_SEPARATOR 12u
+#define GAP_SEPARATOR 16u
+#define NULS_MAX 3u
 
 void walk_reset(struct walk *w)
 {
@@ -46,7 +46,7 @@ static uint32_t add_hop(struct walk *w, struct hop hop)
 static bool same(const struct state *a, const struct state *b)
 {
 	return a->at == b->at && a->place.lo == b->place.lo && a->place.hi == b->place.hi && a->place.depth == b->place.depth &&
-		a->place.group == b->place.group && a->gaps == b->gaps && a->fold == b->fold;
+		a->place.group == b->place.group && a->gaps == b->gaps && a->line == b->line && a->nuls == b->nuls && a->zero == b->zero;
 }
 
 static void add_state(struct walk *w, const struct state *s)
@@ -85,14 +85,24 @@ static void go(struct walk *w, const struct scan_set *s, const struct state *fro
 	add_state(w, &to);
 }
 
-static void skip(struct walk *w, const struct state *from, size_t end, unsigned cost, bool fold, const struct glyph *g)
+static uint8_t line_after(const struct state *from, unsigned c)
+{
+	if (c == '\n' || c == '\r')
+		return c == '\n' ? LINE_ENDED : LINE_CR;
+	return c == '\0' || c == ' ' || c == '\t' ? from->line : LINE_NONE;
+}
+
+/* Over a gap. */
+static void skip(struct walk *w, const struct state *from, const struct glyph *g, unsigned cost)
 {
 	struct state to = *from;
-	if (from->gaps + cost > GAPS_MAX)
+	to.nuls = g->c == '\0' ? from->nuls + 1 : 0;
+	if (from->gaps + cost > GAPS_MAX || to.nuls > NULS_MAX)
 		return;
-	to.at = (uint32_t)end;
+	to.at = (uint32_t)g->end;
 	to.gaps = (uint8_t)(from->gaps + cost);
-	to.fold = from->fold || fold;
+	to.line = line_after(from, g->c);
+	to.zero = g->c == '0' || (from->zero && (g->c | 0x20) != 'x');
 	to.hop = add_hop(w, (struct hop){ .from = from->at, .parent = from->hop, .gap = true, .escape = g->escape });
 	add_state(w, &to);
 }
@@ -111,77 +121,81 @@ static void begin_with(struct walk *w, const struct scan_set *s, const struct gl
 	}
 }
 
-/* What stands at a place, on each level that says something new. False: it depends on what comes. */
-static bool read_levels(const struct scan_set *s, const struct text *t, size_t at, struct glyph g[LEVELS + 1], unsigned *ret_n)
+/* What a place may be read as: the byte, and what it stands for on each level that sees an escape there. */
+struct readings {
+	struct glyph glyph[READINGS];
+	uint8_t level[READINGS];
+	unsigned n;
+};
+
+/* False: it depends on what comes. */
+static bool read_levels(const struct scan_set *s, const struct text *t, size_t at, struct readings *ret)
 {
-	unsigned n = 1;
-	g[0] = (struct glyph){ .c = t->p[at], .end = at + 1 };
-	if (may_escape(s, t->p + at, t->len - at))
-		for (; n <= LEVELS; n++) {
-			enum seen seen = glyph_read(t, n, at, &g[n], NULL);
-			if (seen == SEEN_MORE)
-				return false;
-			if (seen != SEEN || g[n].escape == ESCAPE_NONE)
-				break;
-		}
-	*ret_n = n;
+	ret->glyph[0] = (struct glyph){ .c = t->p[at], .end = at + 1 };
+	ret->level[0] = 0;
+	ret->n = 1;
+	if (!may_escape(s, t->p + at, t->len - at))
+		return true;
+	for (uint8_t level = 1; level <= LEVELS; level++) {
+		enum seen seen = glyph_read(t, level, at, &ret->glyph[ret->n], NULL);
+		if (seen == SEEN_MORE)
+			return false;
+		/* A level that sees none here doesn't end it: the next may see the parts of one in other spellings. */
+		if (seen == SEEN && ret->glyph[ret->n].escape != ESCAPE_NONE)
+			ret->level[ret->n++] = level;
+	}
+	if (glyph_read_shell(t, at, &ret->glyph[ret->n]))
+		ret->level[ret->n++] = LEVEL_SHELL;
 	return true;
 }
 
 static bool begin(struct walk *w, const struct scan_set *s, const struct text *t)
 {
-	struct glyph g[LEVELS + 1];
-	unsigned n;
-	if (!read_levels(s, t, 0, g, &n))
+	struct readings r;
+	if (!read_levels(s, t, 0, &r))
 		return false;
-	for (unsigned i = 0; i < n; i++)
-		begin_with(w, s, &g[i], i);
+	for (unsigned i = 0; i < r.n; i++)
+		begin_with(w, s, &r.glyph[i], r.level[i]);
 	return true;
 }
 
 /* ---- and on ---- */
 
-/* Between the bytes of a dump: "41:42", "41 42", "41, 42", "0x41,0x42". */
-static bool separator(const struct state *s, const struct text *t, size_t *ret_end, bool *ret_unknown)
+/* Between the bytes of a dump: "41:42", "41 42", "41, 42", "0x41,0x42". The "0x" comes after another one only. */
+static bool separator(const struct state *s, unsigned c)
 {
-	uint8_t c = t->p[s->at];
 	if (s->place.group != GROUP_HEX || s->place.depth % 2 != 0)
 		return false;
-	if (c == '0') {
-		*ret_unknown = s->at + 1u == t->len && !t->final;
-		*ret_end = s->at + 2u;
-		return s->at + 1u < t->len && (t->p[s->at + 1] | 0x20) == 'x';
-	}
-	*ret_end = s->at + 1u;
-	return c && strchr(SEPARATORS, c);
+	return (c && c < 0x80 && strchr(SEPARATORS, (int)c)) || (c == '0' && s->gaps > 0);
 }
 
-static unsigned gap_cost(const struct state *s, unsigned c)
+/* Is it a gap here? One line end and its indent are; an empty line is not: it ends an event of a stream, which must not wait. */
+static bool gap(const struct state *s, unsigned c, unsigned *ret_cost)
 {
-	return c == '\0' ? GAP_NUL : is_gap(c) ? GAP_LINE : s->fold && (c == ' ' || c == '\t') ? GAP_BLANK : 0;
+	bool line_end = (c == '\r' && s->line == LINE_NONE) || (c == '\n' && s->line != LINE_ENDED);
+	bool indent = s->line != LINE_NONE && (c == ' ' || c == '\t');
+	bool x = s->zero && (c | 0x20) == 'x';
+	*ret_cost = line_end ? GAP_LINE : indent ? GAP_BLANK : c == '\0' || x ? 0 : GAP_SEPARATOR;
+	return line_end || indent || c == '\0' || x || separator(s, c);
+}
+
+static void advance_by(struct walk *w, const struct scan_set *s, const struct state *from, const struct glyph *g, unsigned level)
+{
+	unsigned cost;
+	if (gap(from, g->c, &cost))
+		skip(w, from, g, cost);
+	if (!from->zero && g->c < GLYPH_NONE)
+		go(w, s, from, g, level);
 }
 
 /* False: it depends on what comes; then nothing was done. */
 static bool advance(struct walk *w, const struct scan_set *s, const struct state *from, const struct text *t)
 {
-	struct glyph g[LEVELS + 1];
-	unsigned n;
-	size_t separator_end = 0;
-	bool unknown = false;
-	if (!read_levels(s, t, from->at, g, &n))
+	struct readings r;
+	if (!read_levels(s, t, from->at, &r))
 		return false;
-	bool separated = separator(from, t, &separator_end, &unknown);
-	if (unknown)
-		return false;
-	for (unsigned i = 0; i < n; i++) {
-		unsigned cost = gap_cost(from, g[i].c);
-		if (g[i].c < GLYPH_NONE)
-			go(w, s, from, &g[i], i);
-		if (cost > 0)
-			skip(w, from, g[i].end, cost, g[i].c == '\r' || g[i].c == '\n', &g[i]);
-	}
-	if (separated)
-		skip(w, from, separator_end, GAP_SEPARATOR, false, &g[0]);
+	for (unsigned i = 0; i < r.n; i++)
+		advance_by(w, s, from, &r.glyph[i], r.level[i]);
 	return true;
 }
 

@@ -727,7 +727,7 @@ static void test_longest(void **state)
 /* An endless beginning is not kept for ever. */
 static void test_hold_is_bounded(void **state)
 {
-	enum { LENGTH = 1024, GAPS = 8 };
+	enum { LENGTH = 512, GAPS = 8 };
 	static char value[LENGTH + 1], piece[4096];
 	memset(value, 'a', LENGTH - 1);
 	value[LENGTH - 1] = 'b';

@@ -25,7 +25,7 @@ static struct sock_filter list[] = {
 	LIST_ALLOW(__NR_writev),
 	LIST_ALLOW(__NR_shutdown),
 	LIST_ALLOW(__NR_close),
-	/* waiting (libev) */
+	/* waiting */
 #ifdef __NR_epoll_wait
 	LIST_ALLOW(__NR_epoll_wait),
 #endif

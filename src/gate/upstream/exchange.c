@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "gate/upstream/inject.h"
 #include "gate/upstream/swap.h"
-#include "policy/rule.h"
 
 /* What of a rule's binding an exchange needs, on its own: the policy may change meanwhile. */
 struct binding {
@@ -223,6 +222,9 @@ static enum reason judge_first(struct exchange *x)
 	struct request_path *path = mem_alloc(sizeof(*path));
 	struct verdict v = judge(x, &x->head, path);
 	enum reason reason = v.allow ? REASON_NONE : v.reason;
+	/* The server may have kept the value, and nothing here would know it any more in an answer. */
+	if (reason == REASON_NONE && upflow_secrets(x->flow) & vault_revoked(x->u->vault))
+		reason = REASON_SECRET_UNAVAILABLE;
 	if (reason == REASON_NONE && use_path(x, path) < 0)
 		reason = REASON_HTTP_MALFORMED;
 	const struct secret_binding *how = reason == REASON_NONE ? binding_of(x->u, &v) : NULL;
@@ -325,23 +327,10 @@ static void send_head(struct exchange *x, const struct http_head *head)
 	kick_near(x);
 }
 
-/* Is any request to the place given a secret? A server may keep it, and hand it out again to one that wasn't. */
-static bool place_has_secret(const struct exchange *x)
-{
-	const struct policy *p = x->u->policy;
-	const struct gate_target *t = &x->flow->target;
-	bool has = x->inject || x->flow->secrets_used;
-	for (size_t i = 0; !has && i < p->n_rules; i++) {
-		const struct network_rule *rule = &p->rules[i];
-		has = rule->request && rule->request->secret && rule_opens(rule, t->literal ? NULL : &t->name, t->literal ? &t->ip : NULL, t->port);
-	}
-	return has;
-}
-
 /* Of an answer that may hold a secret no part by itself: pieces of a secret can't be recognised. */
 static void ask_for_the_whole(struct exchange *x, struct http_head *head)
 {
-	x->whole = place_has_secret(x);
+	x->whole = x->inject || upflow_secrets(x->flow);
 	if (!x->whole)
 		return;
 	http_head_remove(head, "range");

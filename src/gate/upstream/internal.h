@@ -103,6 +103,9 @@ struct upflow *upflow_of_entry(struct link_entry *e);
 void upflow_gone(struct upflow *f);                              /* the front half gave it up */
 void upflow_cut(struct upflow *f, enum reason reason);           /* ends it and its exchanges; f is gone */
 bool upflow_rejudge(struct upflow *f);                           /* by the policy of now: false: must be cut */
+/* Bits of the secrets that this flow used, or that any request to its place is given: a server may keep one, and hand it out again to a request
+ * that had none. */
+uint64_t upflow_secrets(const struct upflow *f);
 void upflow_wait(struct upflow *f, struct exchange *x);          /* x needs a connection */
 void upflow_unwait(struct upflow *f, struct exchange *x);
 void upflow_pump_later(struct upflow *f);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "policy/rule.h"
 
 static void pump(void *ctx);
 
@@ -253,6 +254,21 @@ void upflow_origin_lost(struct upflow *f, struct origin *o, enum reason why, con
 }
 
 /* ---- requests that wait for a connection ---- */
+
+uint64_t upflow_secrets(const struct upflow *f)
+{
+	const struct policy *p = f->u->policy;
+	const struct gate_target *t = &f->target;
+	uint64_t bits = f->secrets_used;
+	for (size_t i = 0; i < p->n_rules; i++) {
+		const struct network_rule *rule = &p->rules[i];
+		if (!rule->request || !rule->request->secret || !rule_opens(rule, t->literal ? NULL : &t->name, t->literal ? &t->ip : NULL, t->port))
+			continue;
+		int id = vault_find(f->u->vault, rule->request->secret->name);
+		bits |= id >= 0 ? UINT64_C(1) << id : 0;
+	}
+	return bits;
+}
 
 void upflow_wait(struct upflow *f, struct exchange *x)
 {

@@ -95,7 +95,7 @@ void upstream_revoke(struct upstream *u, const char *name)
 	int id = vault_revoke(u->vault, name);
 	for (struct upflow *f = u->first_flow, *next; id >= 0 && f; f = next) {
 		next = f->next;
-		if (f->secrets_used >> id & 1)
+		if (upflow_secrets(f) >> id & 1)
 			upflow_cut(f, REASON_SECRET_REVOKED);
 	}
 }

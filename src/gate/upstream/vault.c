@@ -31,6 +31,7 @@ struct vault_wait {
 struct entry {
 	struct vault *vault;
 	char name[SECRET_NAME_MAX + 1], placeholder[PLACEHOLDER_MAX];
+	bool revoked;
 	bool loaded;                          /* a sealed file came, and wasn't revoked */
 	enum secret_kind kind;
 	uint64_t generation;
@@ -389,6 +390,7 @@ static void adopt(struct entry *e, const struct secret_about *about)
 	e->generation = about->generation;
 	e->fresh_until_ns = e->failed_until_ns = 0;
 	e->loaded = true;
+	e->revoked = false;
 }
 
 /* A helper in place of a value, or of another helper: what it gave before isn't given out any more. */
@@ -424,6 +426,14 @@ int vault_load(struct vault *v, const char *name, int file_fd, int key_fd, struc
 	return r;
 }
 
+uint64_t vault_revoked(const struct vault *v)
+{
+	uint64_t bits = 0;
+	for (unsigned i = 0; i < v->n; i++)
+		bits |= (uint64_t)v->entries[i].revoked << i;
+	return bits;
+}
+
 int vault_revoke(struct vault *v, const char *name)
 {
 	struct entry *e = find(v, name);
@@ -434,6 +444,7 @@ int vault_revoke(struct vault *v, const char *name)
 	for (unsigned i = 0; i < VAULT_OLD_MAX; i++)
 		e->old[i] = destroy(e->old[i]);
 	e->loaded = false;
+	e->revoked = true;
 	/* Fewer needles than before: what failed then can't fail now for want of room; if it does, the old set still finds the others. */
 	struct err err;
 	rebuild(v, &err);

@@ -33,6 +33,8 @@ const char *vault_placeholder(const struct vault *v, unsigned id);
 
 /* The sealed file and the key (-1: there is none, as a helper makes the value), by descriptors that stay the caller's. */
 int vault_load(struct vault *v, const char *name, int file_fd, int key_fd, struct err *err);
+/* Bits of the secrets that are revoked, until a value comes again. */
+uint64_t vault_revoked(const struct vault *v);
 /* The id, or -1: not one of ours. Waits are told; held values are wiped. */
 int vault_revoke(struct vault *v, const char *name);
 /* Takes fd; -1: the helper wasn't started. */

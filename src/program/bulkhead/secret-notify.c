@@ -123,6 +123,32 @@ int secret_notify_report(const struct command *cmd, const struct globals *g, str
 	return n.failed ? EXIT_FAILED : 0;
 }
 
+static bool is_stored(struct state *s, const char *name)
+{
+	struct secret_about *list = NULL;
+	struct err err;
+	size_t n = 0;
+	bool found = false;
+	struct secret_store *store = secret_store_open(state_dirfd(s), false, &err);
+	if (store && secret_store_list(store, &list, &n, &err) < 0)
+		found = true; /* it can't be said that it isn't */
+	for (size_t i = 0; i < n; i++)
+		found |= str_eq(list[i].name, name);
+	secret_about_list_free(list, n);
+	secret_store_free(store);
+	return found || !store;
+}
+
+/* A slip in the name must not look like a revocation. */
+static int check_known(const struct command *cmd, struct state *s, const char *name, const json_t *document)
+{
+	struct err err;
+	if (json_array_size(json_object_get(document, "sandboxes")) > 0 || is_stored(s, name))
+		return 0;
+	err_set(&err, ERR_NOT_FOUND, "no running sandbox holds a secret %s, and none is stored; `bulkhead secret ls` lists them", name);
+	return command_fail(cmd, &err);
+}
+
 int secret_revoke(const struct command *cmd, const struct globals *g, const char *name, const char *only)
 {
 	struct state *s = NULL;
@@ -133,6 +159,8 @@ int secret_revoke(const struct command *cmd, const struct globals *g, const char
 		return command_fail(cmd, &err);
 	json_t *document = json_pack("{s:s}", "name", name);
 	int status = secret_notify_report(cmd, g, s, CONTROL_SECRET_REVOKE, name, only, document);
+	if (status == 0)
+		status = check_known(cmd, s, name, document);
 	int printed = g->json ? command_print_json(cmd, json_incref(document)) : command_finish(cmd, 0);
 	json_decref(document);
 	state_free(s);

@@ -32,6 +32,7 @@ check: deps-test
 
 bench: deps-bench build
 	@tests/bench/run $(BUILD)
+	@tests/bench/gate $(BUILD)
 
 # Each harness for FUZZ_SECONDS.
 fuzz: deps

@@ -54,7 +54,10 @@ def start_server():
     os.makedirs(WORK + "/www", exist_ok=True)
     write("www/small", "x" * 512)
     with open(WORK + "/www/big", "wb") as f:
-        f.truncate(64 << 20)
+        f.write(os.urandom(64 << 20))
+    with open(WORK + "/www/text", "w") as f:
+        line = "".join('{"id": %d, "name": "some value", "url": "https:\\/\\/example.com\\/%d"}\n' % (i, i * 7) for i in range(10000))
+        f.write(line * ((64 << 20) // len(line)))
     write("nginx.conf", """daemon off; pid %(w)s/nginx.pid; worker_processes 1; error_log %(w)s/nginx.err; user root;
 events { worker_connections 4096; }
 http { access_log off; keepalive_requests 100000000; sendfile on; tcp_nodelay on;
@@ -202,7 +205,8 @@ def main():
 
     measure("GET of 512 bytes over TLS, one connection kept alive", gets("/small", "1", "3000", "300"), ["p50_us", "p99_us", "rps"], ROUNDS)
     measure("GET of 512 bytes over TLS, 16 connections kept alive", gets("/small", "16", "500", "30"), ["p50_us", "p99_us", "rps"], ROUNDS)
-    measure("GET of 64 MiB over TLS (MB/s)", gets("/big", "1", "2", "1"), ["mb_s"], ROUNDS)
+    measure("GET of 64 MiB of random bytes over TLS (MB/s)", gets("/big", "1", "2", "1"), ["mb_s"], ROUNDS)
+    measure("GET of 64 MiB of JSON over TLS (MB/s)", gets("/text", "1", "2", "1"), ["mb_s"], ROUNDS)
     inspected.end()
     tunnel.end()
 

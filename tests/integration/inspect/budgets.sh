@@ -30,7 +30,9 @@ equal "requests of a rule: what arrived" 3 "$(grep -c 'Host: b-requests' "$work/
 equal "rate of a rule: what arrived" 3 "$(grep -c 'Host: b-rate' "$work/servers/seen")"
 equal "connections of a rule, at once" '[200, 200, "alert", 200]' "$(said connections)"
 equal "bytes down of a rule: each but those of the head arrives" '[49968, "cut", "alert"]' "$(said down)"
-equal "bytes down of a rule: HTTP/2" '[49968, "reset 8", "alert"]' "$(said 'down, h2')"
+# A reset of HTTP/2 overtakes what is queued behind it: never one byte more, perhaps some fewer.
+never_more() { [[ $1 =~ ^\[([0-9]+),\ \"reset\ 8\",\ \"alert\"\]$ ]] && [ "${BASH_REMATCH[1]}" -le 49968 ] && [ "${BASH_REMATCH[1]}" -gt 0 ] || { echo "got $1"; return 1; }; }
+check "bytes down of a rule: HTTP/2" never_more "$(said 'down, h2')"
 equal "bytes down of a rule: just enough" '[0, "whole", "alert"]' "$(said 'down, just enough')"
 equal "bytes up of a rule: one too many" '["budget_bytes", "alert"]' "$(said up)"
 equal "bytes up of a rule: just enough" '[200, "alert"]' "$(said 'up, just enough')"

@@ -177,15 +177,6 @@ static int take_policy(struct gate *g, const void *p, size_t n, int fd, struct e
 	return gate_set_policy(g, &m, fd, err);
 }
 
-static int take_revoked(struct gate *g, const void *p, size_t n, struct err *err)
-{
-	struct gate_msg_revoked m;
-	if (gate_msg_revoked_decode(p, n, &m, err) < 0)
-		return -1;
-	gate_revoked(g, &m);
-	return 0;
-}
-
 static int take_name(struct gate *g, const void *p, size_t n, struct err *err)
 {
 	struct gate_msg_name m;
@@ -222,8 +213,6 @@ static int take_message(struct gate *g, const void *p, size_t n, int *fd, struct
 		return take_open(g, p, n, fd, err);
 	case GATE_POLICY:
 		return take_policy(g, p, n, *fd, err);
-	case GATE_REVOKED:
-		return take_revoked(g, p, n, err);
 	case GATE_FINISH:
 		if (gate_msg_finish_decode(p, n, err) < 0)
 			return -1;

@@ -62,13 +62,14 @@ static void close_server(struct flow *f)
 static void flow_free(struct flow *f)
 {
 	struct gate *g = f->gate;
-	if (f->guest)
+	if (f->guest || f->looking)
 		g->interceptor_ops->drop(f);
 	close_server(f);
 	loop_io_remove(f->client_io);
 	fd_close(&f->client_fd);
 	loop_timer_free(f->timer);
 	buf_free(&f->down);
+	mem_free(f->detail);
 	if (f->prev)
 		f->prev->next = f->next;
 	else
@@ -102,6 +103,7 @@ static void account_end(struct flow *f, enum reason reason)
 		.reason = reason,
 		.address = f->address.family ? &f->address : NULL,
 		.protocol = f->protocol,
+		.detail = f->detail,
 		.encrypted_hello = f->encrypted_hello,
 	};
 	recorder_egress_end(f->gate->recorder, &e);
@@ -268,17 +270,14 @@ static void begin_intercept(struct flow *f, bool tls)
 	f->gate->interceptor_ops->begin(f->gate->interceptor, f, tls);
 }
 
-/* True when the bytes carry a placeholder and must not go on: the flow is refused. */
-static bool is_canary(struct flow *f, const char *where, const void *p, size_t len)
+bool flow_look(struct flow *f, const void *p, size_t len)
 {
 	struct gate *g = f->gate;
-	if (!g->interceptor || !g->interceptor_ops->look(g->interceptor, f, where, p, len))
+	if (!g->interceptor || !g->interceptor_ops->look(g->interceptor, f, p, len))
 		return false;
 	deny(f, REASON_SECRET_MISPLACED);
 	return true;
 }
-
-bool flow_look(struct flow *f, const void *p, size_t len) { return is_canary(f, "tunnel", p, len); }
 
 static void begin_http(struct flow *f, struct inspection *found)
 {
@@ -289,7 +288,7 @@ static void begin_http(struct flow *f, struct inspection *found)
 		return;
 	}
 	f->protocol = "http";
-	if (is_canary(f, "head", f->head.data, found->head_len))
+	if (flow_look(f, f->head.data, f->head.len))
 		return;
 	enum reason reason = verdict_request(&f->target, r);
 	if (reason == REASON_NONE && http1_request_serialise(r, target_host_header(&f->target, host), &f->up) < 0)
@@ -344,7 +343,7 @@ static void inspect(struct flow *f)
 	case INSPECT_RAW:
 		if (f->inspect)
 			deny(f, REASON_PROTOCOL_MISMATCH); /* it was to be judged, and can't be */
-		else if (!is_canary(f, "tunnel", f->head.data, f->head.len))
+		else if (!flow_look(f, f->head.data, f->head.len))
 			begin_tunnel(f, "tcp");
 		break;
 	case INSPECT_REFUSE:
@@ -481,8 +480,11 @@ static void decide(struct flow *f, enum reason parsed)
 {
 	struct gate *g = f->gate;
 	f->verdict = (struct verdict){ .reason = parsed, .rule = -1 };
-	if (is_canary(f, "name", f->target.text, strlen(f->target.text)))
-		return; /* whatever policy says of the name: it would be asked of resolvers, or be on its way in the clear */
+	/* Whatever policy says of the name: it would be asked of resolvers, or be on its way in the clear. */
+	if (g->interceptor && g->interceptor_ops->look_at_name(g->interceptor, f, f->target.text)) {
+		deny(f, REASON_SECRET_MISPLACED);
+		return;
+	}
 	if (parsed == REASON_NONE)
 		f->verdict = verdict_target(&g->facts, &f->target);
 	if (!f->verdict.allow) {

@@ -53,6 +53,7 @@ struct flow {
 	int rule;                    /* whose budgets it uses; -1 before */
 	bool clear;                  /* a tunnel whose bytes can be read: placeholders are looked for */
 	bool inspect;                /* must be looked into: never relayed by this file */
+	struct looking *looking;     /* in the clear: placeholders looked for so far; the interceptor's */
 	struct guest *guest;         /* INTERCEPTED: the interceptor's side of it */
 	bool forwards;               /* PROXY, absolute form: the held head is the request itself */
 	bool answers_http;           /* the client waits for an HTTP answer of ours */
@@ -74,6 +75,7 @@ struct flow {
 	bool up_broken;              /* the server takes no more */
 	uint64_t bytes_up, bytes_down; /* moved to and from the server */
 
+	char *detail;                /* a sentence for the record of its end; or NULL */
 	const char *protocol;        /* found by inspection: "tls", "http", "tcp"; else NULL */
 	bool encrypted_hello;
 	struct http1_body body;

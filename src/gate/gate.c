@@ -133,7 +133,7 @@ void gate_asked_name(struct gate *g, const struct gate_msg_name *m)
 		v.reason = REASON_BAD_NAME; /* an address is nothing to ask DNS for */
 	else if (v.reason == REASON_NONE)
 		v = policy_decide_name(g->policy, &t.name, 0);
-	if (g->interceptor && g->interceptor_ops->look(g->interceptor, NULL, "name", t.text, strlen(t.text)))
+	if (g->interceptor && g->interceptor_ops->look_at_name(g->interceptor, NULL, t.text))
 		v = (struct verdict){ .reason = REASON_SECRET_MISPLACED, .rule = -1 };
 	struct gate_msg_answer a = { .query = m->query, .allowed = v.allow };
 	if (v.allow)
@@ -198,12 +198,6 @@ int gate_set_policy(struct gate *g, const struct gate_msg_policy *m, int policy_
 	policy_free(old);
 	control_policy_set(g, &done);
 	return 0;
-}
-
-void gate_revoked(struct gate *g, const struct gate_msg_revoked *m)
-{
-	if (g->interceptor)
-		g->interceptor_ops->revoked(g->interceptor, m->name);
 }
 
 static void try_done(struct gate *g)

@@ -58,7 +58,6 @@ void control_stop(struct gate *g);
 int gate_configure(struct gate *g, const struct gate_msg_config *m, int policy_fd, struct err *err);
 /* A newer policy: what it doesn't allow is cut before this returns. */
 int gate_set_policy(struct gate *g, const struct gate_msg_policy *m, int policy_fd, struct err *err);
-void gate_revoked(struct gate *g, const struct gate_msg_revoked *m);
 void gate_asked_name(struct gate *g, const struct gate_msg_name *m);
 void gate_finish(struct gate *g);
 void gate_fail(struct gate *g, const struct err *err); /* ends the loop */

@@ -98,22 +98,6 @@ int gate_msg_policy_decode(const void *p, size_t n, struct gate_msg_policy *ret,
 	return policy_message_decode(p, n, GATE_POLICY, GATE_BETWEEN, ret, err);
 }
 
-int gate_msg_revoked_encode(struct buf *out, const struct gate_msg_revoked *m)
-{
-	return buf_put_u32(out, GATE_REVOKED) | buf_put_str(out, m->name);
-}
-
-int gate_msg_revoked_decode(const void *p, size_t n, struct gate_msg_revoked *ret, struct err *err)
-{
-	struct cursor c = message_begin(p, n, GATE_REVOKED);
-	struct gate_msg_revoked m = { 0 };
-	message_text(&c, m.name, sizeof(m.name), 1);
-	if (end(&c, true, "REVOKED", err) < 0)
-		return -1;
-	*ret = m;
-	return 0;
-}
-
 int gate_msg_ready_encode(struct buf *out, const struct gate_msg_ready *m)
 {
 	return buf_put_u32(out, GATE_READY) | buf_put_str(out, m->ca_pem);

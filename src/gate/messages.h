@@ -35,7 +35,6 @@ struct gate_msg_answer { uint32_t query; bool allowed; uint16_t n_ports; uint16_
 struct gate_msg_denied { char host[GATE_HOST_TEXT_MAX + 1]; uint16_t port; enum reason reason; };
 struct gate_msg_limit { enum reason reason; uint64_t value; };
 struct gate_msg_done { uint64_t allowed, denied, bytes_up, bytes_down; };
-struct gate_msg_revoked { char name[SECRET_NAME_MAX + 1]; };
 struct gate_msg_ready { char ca_pem[GATE_CA_PEM_MAX + 1]; }; /* "": nothing is intercepted */
 struct gate_msg_canary { char name[SECRET_NAME_MAX + 1]; char host[GATE_HOST_TEXT_MAX + 1]; uint16_t port; };
 
@@ -52,8 +51,6 @@ int gate_msg_finish_encode(struct buf *out);
 int gate_msg_finish_decode(const void *p, size_t n, struct err *err);
 int gate_msg_policy_encode(struct buf *out, const struct gate_msg_policy *m);
 int gate_msg_policy_decode(const void *p, size_t n, struct gate_msg_policy *ret, struct err *err);
-int gate_msg_revoked_encode(struct buf *out, const struct gate_msg_revoked *m);
-int gate_msg_revoked_decode(const void *p, size_t n, struct gate_msg_revoked *ret, struct err *err);
 int gate_msg_ready_encode(struct buf *out, const struct gate_msg_ready *m);
 int gate_msg_ready_decode(const void *p, size_t n, struct gate_msg_ready *ret, struct err *err);
 int gate_msg_answer_encode(struct buf *out, const struct gate_msg_answer *m);

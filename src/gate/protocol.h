@@ -14,7 +14,6 @@
  *   OPEN     u32 3 | u64 flow | u8 entrance (enum wire_entrance) | bytes name | u8 family | address[16] | u16 port;          descriptor: the flow's socket
  *   FINISH   u32 4                            close listening for new flows, finish what was recorded, answer DONE
  *   POLICY   u32 5 | u64 generation | u64 length; descriptor: the policy       flows and requests that it doesn't allow any more are cut (policy_changed)
- *   REVOKED  u32 6 | bytes secret name                       its placeholder stays a canary
  * gate → supervisor
  *   READY    u32 1 | bytes CA certificate, PEM               (empty: bulkhead-gate)
  *   ANSWER   u32 2 | u32 query | u8 allowed | u16 n_ports | u16 port…
@@ -31,5 +30,5 @@
 #define GATE_LINK_FD 5
 #define GATE_MESSAGE_MAX (64u * 1024u)
 
-enum gate_request { GATE_CONFIG = 1, GATE_NAME, GATE_OPEN, GATE_FINISH, GATE_POLICY, GATE_REVOKED };
+enum gate_request { GATE_CONFIG = 1, GATE_NAME, GATE_OPEN, GATE_FINISH, GATE_POLICY };
 enum gate_answer { GATE_READY = 1, GATE_ANSWER, GATE_DENIED, GATE_LIMIT, GATE_DONE, GATE_POLICY_SET, GATE_CANARY };

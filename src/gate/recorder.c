@@ -183,6 +183,14 @@ int recorder_egress(struct recorder *r, const struct egress_event *e, recorder_f
 	return send_event(r, AUDIT_EGRESS, o, fn, ctx, ret_ticket);
 }
 
+#define TEXT_RECORDED_MAX 2048u
+
+static void put_bytes(json_t *o, const char *key, struct http_text t)
+{
+	size_t len = t.len < TEXT_RECORDED_MAX ? t.len : TEXT_RECORDED_MAX;
+	json_object_set_new(o, key, audit_text_json(t.p, len));
+}
+
 int recorder_egress_end(struct recorder *r, const struct egress_end_event *e)
 {
 	json_t *o = json_object();
@@ -194,17 +202,11 @@ int recorder_egress_end(struct recorder *r, const struct egress_end_event *e)
 	put_address(o, e->address);
 	if (e->protocol)
 		put_text(o, "protocol", e->protocol);
+	if (e->detail)
+		put_bytes(o, "detail", (struct http_text){ e->detail, strlen(e->detail) });
 	if (e->encrypted_hello)
 		put_bool(o, "encrypted_hello", true);
 	return send_event(r, AUDIT_EGRESS_END, o, NULL, NULL, NULL);
-}
-
-#define PATH_RECORDED_MAX 2048u
-
-static void put_bytes(json_t *o, const char *key, struct http_text t)
-{
-	size_t len = t.len < PATH_RECORDED_MAX ? t.len : PATH_RECORDED_MAX;
-	json_object_set_new(o, key, audit_text_json(t.p, len));
 }
 
 int recorder_request(struct recorder *r, const struct request_event *e, recorder_fn fn, void *ctx,

@@ -43,6 +43,7 @@ struct egress_end_event {
 	enum reason reason;
 	const struct ip *address; /* that was dialled; or NULL */
 	const char *protocol;
+	const char *detail;       /* a sentence about a failed handshake; or NULL */
 	bool encrypted_hello;     /* the client hid its real server name (or pretended to) */
 };
 

@@ -137,6 +137,8 @@ struct verdict policy_decide_name(const struct policy *p, const struct hostname 
 unsigned policy_ports_of(const struct policy *p, const struct hostname *name, uint16_t *ret_ports, unsigned room);
 /* A connection to a literal address. Allowed only when a rule names exactly that address (and `private: true` where the floor would refuse). */
 struct verdict policy_decide_address(const struct policy *p, const struct ip *ip, uint16_t port);
+/* Does the rule lead to this place: by name, or by address and past the floor? `ip` counts when `name` is NULL. */
+bool rule_opens(const struct network_rule *r, const struct hostname *name, const struct ip *ip, uint16_t port);
 /* After resolution: may this address be dialled for a connection that `rule` allowed? `host_addresses` are the machine's own. */
 struct verdict policy_decide_dial(const struct policy *p, int rule, const struct ip *ip,
 	const struct ip *host_addresses, size_t n_host_addresses);

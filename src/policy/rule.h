@@ -18,5 +18,3 @@ int policy_add_rule(struct policy *p, struct network_rule *rule, struct err *err
 
 bool rule_matches_name(const struct network_rule *r, const struct hostname *name);
 bool rule_has_port(const struct network_rule *r, uint16_t port);
-/* Does the rule lead to this place: by name, or by address and past the floor? `ip` counts when `name` is NULL. */
-bool rule_opens(const struct network_rule *r, const struct hostname *name, const struct ip *ip, uint16_t port);

@@ -298,7 +298,7 @@ int change_revoke(struct sandbox *s, struct control_asker *asker, const char *na
 	grant->revoked = true;
 	helpers_stop(s, name);
 	/* What can't be revoked by itself is revoked with the sandbox. */
-	if (upstream_link_revoke(s->upstream, name, err) < 0 || gate_link_revoked(s->gate, name, err) < 0) {
+	if (upstream_link_revoke(s->upstream, name, err) < 0) {
 		sandbox_fail(s, err);
 		return -1;
 	}

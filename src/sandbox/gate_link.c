@@ -317,18 +317,6 @@ int gate_link_policy(struct gate_link *g, uint64_t generation, const struct poli
 	return r;
 }
 
-int gate_link_revoked(struct gate_link *g, const char *name, struct err *err)
-{
-	struct gate_msg_revoked m = { 0 };
-	struct buf b;
-	strncpy(m.name, name, SECRET_NAME_MAX);
-	buf_init(&b, GATE_MESSAGE_MAX);
-	gate_msg_revoked_encode(&b, &m);
-	int r = post(g, &b, -1, err);
-	buf_free(&b);
-	return r;
-}
-
 void gate_link_cut(struct gate_link *g)
 {
 	g->cut = true;

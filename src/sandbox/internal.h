@@ -158,7 +158,6 @@ void executions_lose(struct sandbox *s);
 struct gate_link *gate_link_new(struct sandbox *s, int control_fd, struct err *err);
 struct gate_link *gate_link_free(struct gate_link *g);
 int gate_link_policy(struct gate_link *g, uint64_t generation, const struct policy *p, struct err *err);
-int gate_link_revoked(struct gate_link *g, const char *name, struct err *err);
 int gate_link_name(struct gate_link *g, const struct wire_name_query *q, struct err *err);
 int gate_link_open(struct gate_link *g, const struct wire_egress_open *o, struct err *err);
 void gate_link_cut(struct gate_link *g);                 /* resets all flows, admits none */

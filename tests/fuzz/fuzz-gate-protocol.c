@@ -59,7 +59,6 @@ static void messages(const uint8_t *data, size_t size)
 	gate_msg_finish_decode(data, size, NULL);
 	ROUND_TRIP(gate_msg_config);
 	ROUND_TRIP(gate_msg_policy);
-	ROUND_TRIP(gate_msg_revoked);
 	ROUND_TRIP(gate_msg_ready);
 	ROUND_TRIP(gate_msg_name);
 	ROUND_TRIP(gate_msg_answer);

@@ -137,13 +137,6 @@ static void policies_and_revocations_come_through(void **state)
 	upstream_msg_policy_set_encode(&b, &set);
 	assert_int_equal(upstream_msg_policy_set_decode(b.data, b.len, &set_out, NULL), 0);
 	ASSERT_EXACT_OF(gate_msg_policy_set, upstream_msg_policy_set_decode);
-
-	struct gate_msg_revoked r = { "github" }, r_out;
-	fresh();
-	gate_msg_revoked_encode(&b, &r);
-	assert_int_equal(gate_msg_revoked_decode(b.data, b.len, &r_out, NULL), 0);
-	assert_string_equal(r_out.name, "github");
-	ASSERT_EXACT(revoked);
 }
 
 static void certificates_and_canaries_come_through(void **state)

@@ -100,6 +100,9 @@ static void on_fault(void *ctx, enum http_fault fault)
 static void on_closed(void *ctx, const struct err *err)
 {
 	struct guest *g = ctx;
+	/* The client didn't take the sandbox's certificate, or gave up: its words help whoever looks for the cause. */
+	if (!g->http && err->code != ERR_NONE)
+		g->flow->detail = mem_printf("the client's TLS handshake failed: %s", err->text);
 	bool in_order = err->code == ERR_NONE || (g->http && http_conn_streams(g->http) == 0);
 	guest_end(g, in_order ? REASON_ALLOWED : REASON_CLIENT_CLOSED);
 }
@@ -131,6 +134,7 @@ static void take_socket(struct guest *g, bool server_h2)
 	struct err err;
 	struct tls *tls = g->tls ? tls_server_new(g->it->mint, f->target.text, server_h2 ? "h2,http/1.1" : "http/1.1,h2", &err) : NULL;
 	if (g->tls && !tls) {
+		f->detail = mem_printf("no certificate could be made for the client: %s", err.text);
 		guest_deny(g, REASON_UPSTREAM_PROTOCOL);
 		return;
 	}

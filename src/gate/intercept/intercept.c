@@ -147,46 +147,65 @@ static struct interceptor *start(struct gate *g, const struct gate_msg_config *m
 
 static const char *ca_pem(const struct interceptor *it) { return mint_ca_pem(it->mint); }
 
-struct look {
+/* Looking at what isn't a request: a name, or the bytes of a tunnel in the clear. */
+struct looking {
 	struct interceptor *it;
-	const struct flow *flow;
+	const struct flow *flow;    /* NULL: a question for a name */
 	const char *where;
-	uint64_t seen; /* by id: each is told once */
+	uint64_t seen;              /* by id: each is told once */
 	bool refuse;
+	struct scan_stream *stream; /* of a tunnel */
 };
 
 static void on_look_found(void *ctx, unsigned id, const char *spelling, uint64_t offset, size_t len)
 {
 	static const struct gate_target nowhere = { .text = "*" };
-	struct look *l = ctx;
-	struct gate_target name = nowhere;
+	struct looking *l = ctx;
 	if (l->seen & UINT64_C(1) << id)
 		return;
 	l->seen |= UINT64_C(1) << id;
-	l->refuse |= intercept_canary(l->it, l->flow ? &l->flow->target : &name, l->flow ? l->flow->id : 0, id, l->where, spelling);
+	l->refuse |= intercept_canary(l->it, l->flow ? &l->flow->target : &nowhere, l->flow ? l->flow->id : 0, id, l->where, spelling);
 }
 
-static bool look(struct interceptor *it, const struct flow *f, const char *where, const void *p, size_t len)
+static bool look_at_name(struct interceptor *it, const struct flow *f, const char *name)
 {
+	struct looking l = { .it = it, .flow = f, .where = "name" };
 	if (!it->placeholders)
 		return false;
-	struct look l = { .it = it, .flow = f, .where = where };
-	cleanup_free char *copy = mem_alloc(len + 1);
-	memcpy(copy, p, len);
-	scan_text(it->placeholders, copy, len, false, on_look_found, &l);
+	cleanup_free char *copy = mem_strdup(name);
+	scan_text(it->placeholders, copy, strlen(copy), false, on_look_found, &l);
 	return l.refuse;
 }
 
-/* The placeholder of a revoked secret stays a canary, and requests that should carry it are refused by the upstream half. */
-static void revoked(struct interceptor *it, const char *secret) { }
+static bool look(struct interceptor *it, struct flow *f, const void *p, size_t len)
+{
+	if (!it->placeholders)
+		return false;
+	if (!f->looking) {
+		f->looking = mem_alloc(sizeof(*f->looking));
+		*f->looking = (struct looking){ .it = it, .flow = f, .where = "tunnel" };
+		f->looking->stream = scan_stream_new(it->placeholders, on_look_found, f->looking);
+	}
+	scan_look(f->looking->stream, p, len);
+	return f->looking->refuse;
+}
+
+static void drop(struct flow *f)
+{
+	if (f->guest)
+		guest_drop(f);
+	if (f->looking)
+		scan_stream_free(f->looking->stream);
+	f->looking = mem_free(f->looking);
+}
 
 const struct interceptor_ops intercept_ops = {
 	.start = start,
 	.ca_pem = ca_pem,
 	.begin = guest_begin,
-	.drop = guest_drop,
+	.drop = drop,
+	.look_at_name = look_at_name,
 	.look = look,
 	.policy_changed = guest_policy_changed,
-	.revoked = revoked,
 	.free = interceptor_free,
 };

@@ -4,6 +4,7 @@
 
 #include "crypto/digest.h"
 #include "crypto/mint.h"
+#include "gate/facts.h"
 #include "gate/flow.h"
 #include "gate/intercept/intercept.h"
 #include "gate/relay.h"
@@ -86,14 +87,6 @@ void exchange_begin(struct guest *g, struct http_stream *s, const struct http_he
 /* Judges it again by the gate's policy. True: it was cut. */
 bool exchange_judge_again(struct exchange *x);
 void exchange_detach_all(struct guest *g); /* the guest goes; each ends with its streams */
-
-/* facts.c */
-/* What policy judges of a head. `fields` has room for HTTP_FIELDS_MAX. */
-void facts_fill(struct request_facts *ret, struct request_field *fields, const struct gate_target *t, const struct http_head *head, bool tls);
-/* The authority of a target on the link: "host:port", IPv6 in brackets. */
-const char *facts_authority(const struct gate_target *t, char out[TARGET_HOST_MAX]);
-/* The binding of the secret that this request may carry; or NULL. */
-const struct secret_binding *facts_binding(const struct policy *p, int rule);
 
 /* answer.c */
 /* x may be NULL: the request could not be read. */

@@ -9,6 +9,7 @@
 #include "gate/upstream/internal.h"
 
 #include "base/mem.h"
+#include "gate/facts.h"
 #include "gate/upstream/inject.h"
 #include "gate/upstream/swap.h"
 
@@ -163,33 +164,14 @@ void exchange_refuse(struct exchange *x, enum reason reason, const char *detail)
 
 /* ---- judging ---- */
 
-/* The fields in the form that policy reads. */
-static void list_fields(const struct http_head *head, struct request_field *out)
-{
-	for (size_t i = 0; i < head->n_fields; i++)
-		out[i] = (struct request_field){ head->fields[i].name.p, head->fields[i].name.len, head->fields[i].value.p, head->fields[i].value.len };
-}
-
 static struct verdict judge(const struct exchange *x, const struct http_head *head, struct request_path *path)
 {
-	const struct gate_target *t = &x->flow->target;
-	struct request_field *fields = mem_alloc_array(head->n_fields, sizeof(*fields));
+	static struct request_field fields[HTTP_FIELDS_MAX];
 	struct request_verdict v = { .path = path };
-	list_fields(head, fields);
-	struct request_facts facts = {
-		.name = t->literal ? NULL : &t->name, .ip = t->literal ? &t->ip : NULL, .port = t->port, .tls = x->flow->tls,
-		.method = head->method.p, .method_len = head->method.len, .target = head->path.p, .target_len = head->path.len,
-		.fields = fields, .n_fields = head->n_fields, .upgrade = x->upgrade,
-	};
+	struct request_facts facts;
+	facts_fill(&facts, fields, &x->flow->target, head, x->flow->tls);
 	policy_decide_request(x->u->policy, &facts, &v);
-	mem_free(fields);
 	return v.verdict;
-}
-
-static const struct secret_binding *binding_of(const struct upstream *u, const struct verdict *v)
-{
-	const struct network_rule *rule = v->rule >= 0 ? &u->policy->rules[v->rule] : NULL;
-	return rule && rule->request ? rule->request->secret : NULL;
 }
 
 /* What the server sees is what was judged. */
@@ -227,7 +209,7 @@ static enum reason judge_first(struct exchange *x)
 		reason = REASON_SECRET_UNAVAILABLE;
 	if (reason == REASON_NONE && use_path(x, path) < 0)
 		reason = REASON_HTTP_MALFORMED;
-	const struct secret_binding *how = reason == REASON_NONE ? binding_of(x->u, &v) : NULL;
+	const struct secret_binding *how = reason == REASON_NONE ? facts_binding(x->u->policy, v.rule) : NULL;
 	if (how)
 		reason = keep_binding(x, how);
 	mem_free(path);
@@ -253,7 +235,7 @@ bool exchange_rejudge(struct exchange *x)
 	struct request_path *path = mem_alloc(sizeof(*path));
 	struct verdict v = judge(x, &x->head, path);
 	mem_free(path);
-	return v.allow && binding_holds(x, binding_of(x->u, &v));
+	return v.allow && binding_holds(x, facts_binding(x->u->policy, v.rule));
 }
 
 /* ---- sending ---- */

@@ -4,7 +4,6 @@
 #include "gate/upstream/internal.h"
 
 #include "base/mem.h"
-#include "policy/rule.h"
 
 #define PEM_MAX (16u * RULE_CA_MAX)
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "policy/rule.h"
 
 static void pump(void *ctx);
 

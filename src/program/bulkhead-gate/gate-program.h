@@ -9,6 +9,7 @@ struct gate_program {
 	const char *name;
 	const struct interceptor_ops *interceptor;      /* NULL: tunnels only */
 	int (*prepare)(int link_fd, struct err *err);   /* before confinement; NULL without an interceptor */
+	int (*restrict_calls)(struct err *err);         /* the program's own system call list */
 };
 
 /* The exit status. */

@@ -5,9 +5,11 @@
  */
 #include "gate/intercept/intercept.h"
 #include "program/bulkhead-gate/gate-program.h"
+#include "program/bulkhead-inspect/syscalls.h"
 
 int main(void)
 {
-	static const struct gate_program program = { .name = "bulkhead-inspect", .interceptor = &intercept_ops, .prepare = intercept_prepare };
+	static const struct gate_program program = { .name = "bulkhead-inspect", .interceptor = &intercept_ops, .prepare = intercept_prepare,
+		.restrict_calls = syscalls_restrict };
 	return gate_program_run(&program);
 }

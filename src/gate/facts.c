@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the gate's words and policy's: a request as facts, a target as the authority of the link. */
-#include "gate/intercept/internal.h"
+#include "gate/facts.h"
 
 #include <stdio.h>
 
